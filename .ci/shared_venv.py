@@ -2,8 +2,10 @@
 
 import fcntl
 import hashlib
+import json
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -12,8 +14,9 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 def fingerprint() -> str:
     """What the virtualenv depends on: the interpreter, where the project lies, and what it asks for."""
-    parts = [sys.version, str(PROJECT), (PROJECT / "pyproject.toml").read_text()]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    wanted = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    parts = [sys.version, str(PROJECT), wanted["build-system"], wanted["project"]]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def build(folder: Path) -> None:
