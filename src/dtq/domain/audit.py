@@ -1,0 +1,38 @@
+"""Who did what to the system, kept in the same step as the deed."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from dtq.domain.task import QueueName, TaskId
+
+
+class Actor(Struct, frozen=True, kw_only=True):
+    """Who asks for an administrative act, and in which request."""
+
+    name: str
+    request_id: str
+
+
+class AuditEntry(Struct, frozen=True, kw_only=True):
+    """One administrative act (contract section 13); ``queue`` and ``count`` are additions."""
+
+    actor: str
+    action: str
+    ts: datetime
+    request_id: str
+    task_id: TaskId | None = None
+    queue: QueueName | None = None
+    count: int | None = None
+
+
+def audited(
+    action: str,
+    *,
+    by: Actor,
+    at: datetime,
+    task_id: TaskId | None = None,
+    queue: QueueName | None = None,
+) -> AuditEntry:
+    """Write down that *by* did *action*."""
+    return AuditEntry(actor=by.name, action=action, ts=at, request_id=by.request_id, task_id=task_id, queue=queue)

@@ -1,0 +1,107 @@
+"""One legal step of one task, as a value that a broker can make real in one atomic act."""
+
+from datetime import datetime
+from enum import Enum
+
+from msgspec import Struct
+
+from dtq.domain.audit import AuditEntry
+from dtq.domain.events import Event
+from dtq.domain.status import INITIAL, Place, TaskStatus, is_legal
+from dtq.domain.task import NO_VERSION, Task, WorkerId, place_of
+
+
+class Requirement(Enum):
+    """What must hold, beside the version, at the moment a change is made real."""
+
+    HELD = "held"
+    """The consumer group's pending list names ``change.holder`` as the owner of the task's entry."""
+    UNPAUSED = "unpaused"
+    """The task's queue is not paused."""
+    IN_DEAD_LETTERS = "in_dead_letters"
+    """The dead-letter entry that ``before`` names is still there."""
+    UNDELIVERED = "undelivered"
+    """No worker has read the task's entry."""
+    HOMELESS = "homeless"
+    """The place that ``before`` should be in does not hold it."""
+
+
+class IllegalChange(AssertionError):
+    """A decision broke the transition table: a defect in the domain, never a user's fault."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One step from *before* to *after*. ``after.version`` is the step's token, new and random each time.
+
+    ``after.entry_id`` None, where *after* is ready or held, asks the broker for a new stream entry, whose id it
+    then stores; likewise ``dlq_entry_id`` None where *after* is dead. Building an illegal step raises IllegalChange.
+    """
+
+    before: Task | None
+    after: Task
+    at: datetime
+    event: Event | None = None
+    requires: tuple[Requirement, ...] = ()
+    holder: WorkerId | None = None
+    audit: AuditEntry | None = None
+    result: str | None = None
+
+    def __post_init__(self) -> None:
+        problem = _fault(self.before, self.after)
+        if problem is None and (Requirement.HELD in self.requires) != (self.holder is not None):
+            problem = "HELD needs a holder, and nothing else may name one"
+        if problem is not None:
+            was = self.before.status if self.before else "nothing"
+            message = f"{self.after.task_id}: {was} -> {self.after.status}: {problem}"
+            raise IllegalChange(message)
+
+    @property
+    def stored(self) -> Task | None:
+        """The task that the broker must hold for this step; None means that it must hold none."""
+        return self.before if self.before is not None and self.before.is_stored else None
+
+    @property
+    def marks_cancelled(self) -> bool:
+        """Whether a worker may already hold the entry of a task that is cancelled by this step."""
+        return self.after.status is TaskStatus.CANCELLED and place_of(self.before) is Place.READY
+
+    @property
+    def scheduled_delta(self) -> int:
+        """By how much this step changes the number of scheduled tasks of its queue: -1, 0 or +1."""
+        return int(place_of(self.after) is Place.SCHEDULE) - int(place_of(self.before) is Place.SCHEDULE)
+
+    @property
+    def starts_life(self) -> bool:
+        """Whether this step brings a task into being that no broker has held before."""
+        return self.before is None
+
+    @property
+    def revives(self) -> bool:
+        """Whether this step starts a new life, so that a lost idempotency record may be made anew."""
+        return self.before is not None and self.before.is_terminal and not self.after.is_terminal
+
+
+def _fault(before: Task | None, after: Task) -> str | None:
+    """Name the first rule that a step breaks, or None."""
+    if after.version == NO_VERSION or (before is not None and after.version == before.version):
+        return "a step needs a new token"
+    if (after.lease is not None) != (after.status is TaskStatus.RUNNING):
+        return "a lease belongs to a running task and to no other"
+    if not 0 <= after.attempt <= after.max_attempts:
+        return f"attempt {after.attempt} is not within 0..{after.max_attempts}"
+    if before is None:
+        return None if after.status in INITIAL else "a task begins pending or queued"
+    if (before.task_id, before.queue, before.priority) != (after.task_id, after.queue, after.priority):
+        return "a step changes no identity"
+    if before.status is after.status:
+        return _stay_fault(before, after)
+    return None if is_legal(before.status, after.status) else "no such transition"
+
+
+def _stay_fault(before: Task, after: Task) -> str | None:
+    """Check a step that keeps the status: redelivery, cancel request, discard, or a new home for an orphan."""
+    if before.status is TaskStatus.RUNNING and before.lease != after.lease:
+        return None if after.attempt == before.attempt + 1 else "a redelivery counts one attempt"
+    if before.is_terminal and before.status is not TaskStatus.DEAD_LETTERED:
+        return "nothing changes an ended task"
+    return None

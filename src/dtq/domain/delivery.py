@@ -1,0 +1,187 @@
+"""The life of a task inside a worker: start, redeliver after a lost worker, finish in each outcome.
+
+A delivery is the task's own only if its receipt is the one the task names; an execution is the task's own only while
+the task names its lease.
+"""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dtq.domain.change import Change, Requirement
+from dtq.domain.decision import Acknowledge, Drop, DropReason
+from dtq.domain.events import EventType, task_event
+from dtq.domain.lifecycle import expire, is_expired
+from dtq.domain.outcome import Failed, Outcome, Succeeded, worker_lost
+from dtq.domain.retry import RetryPolicy, delay_after
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import AttemptRecord, LeaseToken, Receipt, Task, Version, WorkerId
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """Who wants to run a delivery, and the lease under which it would."""
+
+    worker: WorkerId
+    lease: LeaseToken
+    receipt: Receipt
+
+
+class FailurePolicy(Struct, frozen=True, kw_only=True):
+    """What becomes of a failed attempt: when it is repeated, and where it goes when it is not."""
+
+    retry: RetryPolicy = RetryPolicy()
+    dead_letters: bool = True
+
+
+def start(
+    task: Task, *, claim: Claim, now: datetime, token: Version, policy: FailurePolicy
+) -> Change | Acknowledge | Drop:
+    """Decide what a delivered entry becomes, in the order of CONTRACT-REVIEW 17.2.
+
+    A start counts an attempt and requires that the worker owns the entry and that the queue is not paused. A running
+    task that is delivered again has lost its worker: that costs an attempt, and the last one is not run again.
+    """
+    if task.is_terminal:
+        return Acknowledge(absorbed=False)
+    if task.receipt != claim.receipt:
+        return Acknowledge(absorbed=True)
+    if task.lease == claim.lease:
+        return Drop(DropReason.ALREADY_MINE)
+    if task.cancel_requested:
+        return _end_cancelled(task, now=now, token=token, holder=claim.worker)
+    if task.status is TaskStatus.QUEUED and is_expired(task, now=now):
+        return expire(task, now=now, token=token, requires=(Requirement.HELD,), holder=claim.worker)
+    if task.status is TaskStatus.RUNNING and task.attempt >= task.max_attempts:
+        return _give_up(task, worker_lost(), now=now, token=token, policy=policy, holder=claim.worker)
+    return _run(task, claim=claim, now=now, token=token)
+
+
+def finish(
+    task: Task,
+    *,
+    lease: LeaseToken,
+    outcome: Outcome,
+    now: datetime,
+    token: Version,
+    policy: FailurePolicy,
+    jitter: float,
+) -> Change | Drop:
+    """Decide how an execution ends its task; one whose lease the task no longer names ends nothing.
+
+    A requested cancellation wins over every outcome.
+    """
+    if task.lease != lease:
+        return Drop(DropReason.STALE)
+    if task.cancel_requested:
+        return _end_cancelled(task, now=now, token=token, holder=None)
+    if isinstance(outcome, Succeeded):
+        return _succeed(task, outcome, now=now, token=token)
+    if outcome.failure.retryable and task.attempt < task.max_attempts:
+        return _retry(task, outcome, now=now, token=token, policy=policy, jitter=jitter)
+    return _give_up(task, outcome, now=now, token=token, policy=policy, holder=None)
+
+
+def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
+    redelivered = task.status is TaskStatus.RUNNING
+    history = task.history
+    if redelivered:
+        history += (_record(task, now=now, outcome=worker_lost()),)
+    after = replace(
+        task,
+        status=TaskStatus.RUNNING,
+        attempt=task.attempt + 1,
+        started_at=now,
+        worker_id=claim.worker,
+        lease=claim.lease,
+        history=history,
+        finished_at=None,
+        duration=None,
+        failure=None,
+        retry_delay=None,
+        version=token,
+    )
+    metadata = {"redelivered": True} if redelivered else None
+    kind = EventType.TASK_STARTED
+    event = task_event(after, kind=kind, event_id=token, at=now, worker=claim.worker, metadata=metadata)
+    requires = (Requirement.HELD, Requirement.UNPAUSED)
+    return Change(before=task, after=after, at=now, event=event, requires=requires, holder=claim.worker)
+
+
+def _succeed(task: Task, outcome: Succeeded, *, now: datetime, token: Version) -> Change:
+    after = replace(
+        _ended(task, now=now, outcome=outcome),
+        status=TaskStatus.SUCCEEDED,
+        result_truncated=outcome.truncated,
+        version=token,
+    )
+    return _finished(task, after, kind=EventType.TASK_SUCCEEDED, result=outcome.result)
+
+
+def _retry(
+    task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, jitter: float
+) -> Change:
+    delay = delay_after(task.attempt, policy=policy.retry, jitter=jitter)
+    after = replace(
+        _ended(task, now=now, outcome=outcome, delay=delay),
+        status=TaskStatus.RETRYING,
+        failure=outcome.failure,
+        retry_delay=delay,
+        available_at=now + delay,
+        version=token,
+    )
+    return _finished(task, after, kind=EventType.TASK_RETRY_SCHEDULED)
+
+
+def _give_up(
+    task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, holder: WorkerId | None
+) -> Change:
+    after = replace(
+        _ended(task, now=now, outcome=outcome),
+        status=TaskStatus.DEAD_LETTERED if policy.dead_letters else TaskStatus.FAILED,
+        failure=outcome.failure,
+        dlq_entry_id=None,
+        version=token,
+    )
+    kind = EventType.TASK_DEAD_LETTERED if policy.dead_letters else EventType.TASK_FAILED
+    return _finished(task, after, kind=kind, holder=holder)
+
+
+def _end_cancelled(task: Task, *, now: datetime, token: Version, holder: WorkerId | None) -> Change:
+    after = replace(_ended(task, now=now, outcome=None), status=TaskStatus.CANCELLED, version=token)
+    return _finished(task, after, kind=EventType.TASK_CANCELLED, holder=holder)
+
+
+def _ended(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None) -> Task:
+    """Close the attempt that was running: its record goes to the history, its lease and entry end."""
+    return replace(
+        task,
+        finished_at=now,
+        duration=None if task.started_at is None else now - task.started_at,
+        history=(*task.history, _record(task, now=now, outcome=outcome, delay=delay)),
+        lease=None,
+        entry_id=None,
+    )
+
+
+def _record(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None) -> AttemptRecord:
+    return AttemptRecord(
+        attempt=task.attempt,
+        started_at=task.started_at,
+        finished_at=now,
+        worker_id=task.worker_id,
+        failure=outcome.failure if isinstance(outcome, Failed) else None,
+        retry_delay=delay,
+    )
+
+
+def _finished(
+    task: Task, after: Task, *, kind: EventType, holder: WorkerId | None = None, result: str | None = None
+) -> Change:
+    at = after.finished_at
+    if at is None:
+        message = f"{task.task_id} ends without a time"
+        raise ValueError(message)
+    event = task_event(after, kind=kind, event_id=after.version, at=at, worker=task.worker_id)
+    requires = () if holder is None else (Requirement.HELD,)
+    return Change(before=task, after=after, at=at, event=event, requires=requires, holder=holder, result=result)

@@ -1,0 +1,164 @@
+"""What callers can get wrong or meet, each with a stable code that API and CLI translate."""
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import TaskId
+
+
+class FieldProblem(Struct, frozen=True):
+    """One fault of one input field; the problem names what is allowed."""
+
+    field: str
+    problem: str
+
+
+class DtqError(Exception):
+    """Anything dtq refuses or cannot do; ``code`` is stable and documented."""
+
+    code: ClassVar[str] = "INTERNAL"
+
+
+class InvalidTask(DtqError):
+    """The submitted task breaks one or more bounds; ``problems`` lists all of them."""
+
+    code = "INVALID_TASK"
+
+    def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
+        self.problems = problems
+
+
+class InvalidRequest(DtqError):
+    """A query or an argument breaks its bounds."""
+
+    code = "INVALID_REQUEST"
+
+    def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
+        super().__init__("; ".join(f"{p.field}: {p.problem}" for p in problems))
+        self.problems = problems
+
+
+class UnknownTaskType(DtqError):
+    """No handler of this name is registered."""
+
+    code = "UNKNOWN_TASK_TYPE"
+
+    def __init__(self, task_type: str) -> None:
+        super().__init__(f"task_type: no handler named {task_type!r} is registered")
+        self.problems = (FieldProblem("task_type", f"no handler named {task_type!r} is registered"),)
+
+
+class PayloadTooLarge(DtqError):
+    """The payload's text is larger than allowed."""
+
+    code = "PAYLOAD_TOO_LARGE"
+
+    def __init__(self, *, size: int, limit: int, field: str = "payload") -> None:
+        super().__init__(f"{field}: {size} bytes, at most {limit} are allowed")
+        self.problems = (FieldProblem(field, f"{size} bytes, at most {limit} are allowed"),)
+
+
+class QueueFull(DtqError):
+    """A limit on waiting work is reached; ``reason`` names which."""
+
+    code = "QUEUE_FULL"
+
+    def __init__(self, reason: str, *, value: int, limit: int) -> None:
+        super().__init__(f"{reason}: {value} of {limit}")
+        self.reason = reason
+
+
+class IdempotencyInProgress(DtqError):
+    """The same idempotency key belongs to a task that has not ended."""
+
+    code = "IDEMPOTENCY_IN_PROGRESS"
+
+    def __init__(self, task_id: TaskId, *, status: TaskStatus | None) -> None:
+        super().__init__(f"the idempotency key belongs to task {task_id}, which has not ended")
+        self.task_id = task_id
+        self.status = status
+
+
+class TaskNotFound(DtqError):
+    """No task of this id is stored."""
+
+    code = "TASK_NOT_FOUND"
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"no task {task_id}")
+
+
+class TaskTerminal(DtqError):
+    """The task has ended already."""
+
+    code = "TASK_TERMINAL"
+
+    def __init__(self, task_id: TaskId, *, status: TaskStatus) -> None:
+        super().__init__(f"task {task_id} has ended: {status}")
+        self.status = status
+
+
+class CancelRequested(DtqError):
+    """The task is running; its worker has been asked to cancel it."""
+
+    code = "CANCEL_REQUESTED"
+
+    def __init__(self, task_id: TaskId) -> None:
+        super().__init__(f"task {task_id} is running; its cancellation is requested")
+
+
+class NotDeadLettered(DtqError):
+    """The task is not a dead letter."""
+
+    code = "NOT_DEAD_LETTERED"
+
+    def __init__(self, task_id: TaskId, *, status: TaskStatus) -> None:
+        super().__init__(f"task {task_id} is {status}, not a dead letter")
+        self.status = status
+
+
+class NotInDeadLetters(DtqError):
+    """The dead-letter stream does not hold this task: purged, trimmed or never there."""
+
+    code = "NOT_IN_DLQ"
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"no dead letter of task {task_id}")
+
+
+class DeadLetterDiscarded(DtqError):
+    """The dead letter was discarded by an operator."""
+
+    code = "DLQ_DISCARDED"
+
+    def __init__(self, task_id: TaskId) -> None:
+        super().__init__(f"the dead letter of task {task_id} was discarded")
+
+
+class Unauthorized(DtqError):
+    """The API key is missing or wrong."""
+
+    code = "UNAUTHORIZED"
+
+
+class BrokerUnavailable(DtqError):
+    """The broker cannot be reached or refuses to work; nothing is known to have been done."""
+
+    code = "BROKER_UNAVAILABLE"
+
+
+class BrokerOutOfMemory(BrokerUnavailable):
+    """The broker has no memory for new work; what finishes work still runs."""
+
+
+class OutcomeUnknown(BrokerUnavailable):
+    """The request was sent and no answer came: it may or may not have been done."""
+
+
+class UnsuitableBroker(DtqError):
+    """The broker's server is too old, set up wrongly, or forbids what dtq needs; the message says what to change."""
+
+    code = "UNSUITABLE_BROKER"

@@ -1,0 +1,55 @@
+"""Strict JSON, checked as text, so that what a client sent is stored and handed out as it was."""
+
+import re
+from typing import Final
+
+import msgspec
+
+MAX_DEPTH: Final = 64
+"""How deep arrays and objects may nest."""
+
+_STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS: Final = re.compile(r"[\[{\]}]")
+
+
+class JsonProblem(ValueError):
+    """The text is no JSON object that dtq accepts; the message says why."""
+
+
+def object_problem(text: str) -> str | None:
+    """Say what keeps *text* from being one JSON object within the nesting limit, or None.
+
+    NaN, Infinity, numbers that overflow and lone surrogates are refused. Of duplicate members the last one counts.
+    """
+    try:
+        parse_object(text)
+    except JsonProblem as problem:
+        return str(problem)
+    return None
+
+
+def parse_object(text: str) -> dict[str, object]:
+    """Parse *text* as one JSON object. Raises JsonProblem."""
+    if is_too_deep(text):
+        message = f"nested deeper than {MAX_DEPTH} levels"
+        raise JsonProblem(message)
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        message = f"not valid JSON: {error}"
+        raise JsonProblem(message) from error
+    if not isinstance(value, dict):
+        message = "must be a JSON object"
+        raise JsonProblem(message)
+    return value
+
+
+def is_too_deep(text: str) -> bool:
+    """Tell whether arrays and objects nest deeper than the limit; a count of brackets settles the common case."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest > MAX_DEPTH

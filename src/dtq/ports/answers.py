@@ -1,0 +1,68 @@
+"""What a broker answers to a commit."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dtq.domain.change import Change, Requirement
+from dtq.domain.idempotency import IdempotencyRecord
+from dtq.domain.task import Task
+
+LimitName = Literal["queue_full", "schedule_full", "too_many_queues"]
+
+
+class Applied(Struct, frozen=True):
+    """The change was made. ``task`` is the task as stored now, its payload as it was in the change."""
+
+    task: Task
+
+
+class Already(Struct, frozen=True):
+    """A commit of this token was made before. ``task`` is the task as stored now, None where it is gone."""
+
+    task: Task | None
+
+
+class Conflict(Struct, frozen=True):
+    """The stored task is not the one the change was decided on; nothing was written. ``task`` is what is stored."""
+
+    task: Task | None
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """A requirement does not hold; nothing was written. ``task`` is what is stored."""
+
+    requirement: Requirement
+    task: Task | None
+
+
+class Broken(Struct, frozen=True):
+    """The step stopped half-way, in an order that makes every half harmless; repeat it with the same token."""
+
+    reason: str
+
+
+class KeyTaken(Struct, frozen=True, kw_only=True):
+    """The idempotency key has a record; nothing was written. ``text`` is the record as stored, for a takeover."""
+
+    record: IdempotencyRecord
+    text: str
+
+
+class Full(Struct, frozen=True, kw_only=True):
+    """A limit is reached; nothing was written."""
+
+    reason: LimitName
+    value: int
+    limit: int
+
+
+class Admission(Struct, frozen=True, kw_only=True):
+    """A submission to be created. ``replaces`` is the text of an orphaned idempotency record that it takes over."""
+
+    change: Change
+    replaces: str | None = None
+
+
+CommitAnswer = Applied | Already | Conflict | Refused | Broken
+CreateAnswer = Applied | Already | Conflict | Broken | KeyTaken | Full

@@ -1,0 +1,45 @@
+"""Telling the world."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from dtq.domain.audit import AuditEntry
+from dtq.domain.change import Change
+from dtq.domain.events import Event
+
+
+class EventBus(Protocol):
+    """Events as they happen. Best effort: a subscriber hears what is published while it listens."""
+
+    async def publish(self, event: Event) -> None:
+        """Publish an event that belongs to no change of a task."""
+        ...
+
+    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        """Receive every event, each task's in the order of its changes, from the moment the context is entered."""
+        ...
+
+
+class AuditLog(Protocol):
+    """What was done by whom; written in the step of the deed, never here."""
+
+    async def recent(self, *, limit: int) -> Sequence[AuditEntry]:
+        """Return up to *limit* entries, newest first."""
+        ...
+
+
+class Observer(Protocol):
+    """Watches what this process does: logs, metrics and test recorders are observers. Must not raise or block."""
+
+    def committed(self, change: Change) -> None:
+        """Take note of a change that this process made, once a change."""
+        ...
+
+    def happened(self, event: Event) -> None:
+        """Take note of an event that belongs to no change."""
+        ...
+
+    def noticed(self, what: str, **details: str | float | bool | None) -> None:
+        """Take note of something that operators should read: a fault, a retry, a dropped result."""
+        ...
