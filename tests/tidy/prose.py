@@ -20,6 +20,9 @@ DECISION_REFERENCE = re.compile(r"\badr/(\d{4})\b")
 UNPROVEN = re.compile(r"\bPENDING\b")
 TABLE_RULE = re.compile(r"^\|[\s:|-]+\|$")
 
+PATH_NAME = re.compile(r"(?<![\w/.])(?:\.ci|changelog\.d|docs|src|tests)/[\w./*-]+(?![\w/*{<])")
+PLACEHOLDER = re.compile(r"NAME|NNNN")
+
 NOQA = re.compile(r"#\s*noqa(?P<codes>:\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?(?P<reason>.*)", re.IGNORECASE)
 TYPE_IGNORE = re.compile(r"#\s*type:\s*ignore(?P<codes>\[[\w, -]+\])?(?P<reason>.*)")
 REASON = re.compile(r"\W*\w+\W+\w+")
@@ -85,6 +88,18 @@ def _has_test(root: Path, module: str, name: str, method: str) -> bool:
         classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == name]
         body, name = (classes[0].body, method) if classes else ([], method)
     return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name for node in body)
+
+
+def documents_name_living_files(root: Path) -> list[str]:
+    """Each path that a document names exists; decisions may speak of what has gone since."""
+    documents = [*root.glob("*.md"), *root.glob("docs/*.md")]
+    return [
+        finding(root, path, number, f"there is no {name}")
+        for path in sorted(documents)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for name in PATH_NAME.findall(line)
+        if not PLACEHOLDER.search(name) and not [*root.glob(name.rstrip("./"))]
+    ]
 
 
 def exceptions_carry_reasons(root: Path) -> list[str]:

@@ -16,6 +16,7 @@ CHECKS: tuple[Check, ...] = (
     rules.keys_are_spelled_once,
     prose.decisions_have_their_form,
     prose.conformance_names_living_proof,
+    prose.documents_name_living_files,
     prose.exceptions_carry_reasons,
     prose.linter_exceptions_carry_reasons,
     prose.nothing_is_left_behind,
