@@ -1,4 +1,4 @@
-"""What may be submitted: every field's bounds, checked all at once (contract section 1, CONTRACT-REVIEW D6 to D14)."""
+"""What may be submitted: every field's bounds, checked all at once (contract section 1)."""
 
 import math
 import re

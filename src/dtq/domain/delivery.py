@@ -37,7 +37,7 @@ class FailurePolicy(Struct, frozen=True, kw_only=True):
 def start(
     task: Task, *, claim: Claim, now: datetime, token: Version, policy: FailurePolicy
 ) -> Change | Acknowledge | Drop:
-    """Decide what a delivered entry becomes, in the order of CONTRACT-REVIEW 17.2.
+    """Decide what a delivered entry becomes; the order of the questions is part of the rule (ADR 8, 10, 11).
 
     A start counts an attempt and requires that the worker owns the entry and that the queue is not paused. A running
     task that is delivered again has lost its worker: that costs an attempt, and the last one is not run again.

@@ -10,7 +10,7 @@ import msgspec
 
 from dtq.domain.outcome import RetryableError
 
-_KEY: Final = "dtq:op:{}"
+_KEY: Final = "dtq:op:{}"  # tidy: a key in the handler author's own Redis, which no Keyspace knows
 _REPLACE: Final = """
 -- Finishes or abandons an operation, only while it is still the caller's own.
 -- KEYS[1] the operation; ARGV[1] the caller's marker, ARGV[2] what replaces it ('' nothing), ARGV[3] milliseconds.
