@@ -1,0 +1,37 @@
+"""The harm that a test may do to the memory adapter, which otherwise never fails."""
+
+from dtq.domain.errors import BrokerOutOfMemory, OutcomeUnknown
+from dtq.domain.task import QueueName
+
+
+class Stopped(Exception):
+    """A step was stopped before its next write."""
+
+
+class Faults:
+    """What is to go wrong next. Nothing, unless a test says so."""
+
+    def __init__(self) -> None:
+        self.memory_is_full = False
+        self.loses_next_reply = False
+        self.writes_left: int | None = None
+        self.spoiled: set[tuple[QueueName, int]] = set()
+
+    def before_write(self) -> None:
+        """Raise Stopped where a step may write no more."""
+        if self.writes_left == 0:
+            self.writes_left = None
+            raise Stopped
+        if self.writes_left is not None:
+            self.writes_left -= 1
+
+    def before_admission(self) -> None:
+        """Raise BrokerOutOfMemory where memory is full."""
+        if self.memory_is_full:
+            raise BrokerOutOfMemory("memory is full")
+
+    def before_reply(self) -> None:
+        """Raise OutcomeUnknown where the reply of this call is to be lost."""
+        if self.loses_next_reply:
+            self.loses_next_reply = False
+            raise OutcomeUnknown("the reply was lost")

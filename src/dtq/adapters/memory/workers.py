@@ -1,0 +1,97 @@
+"""Workers, their leader and their signals, in memory."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+
+from dtq.adapters.memory.expiring import Expiring
+from dtq.adapters.memory.state import EVENTS, Lead, State
+from dtq.domain.events import Event, EventType
+from dtq.domain.task import LeaseToken, QueueName, WorkerId
+from dtq.domain.workers import Heartbeat
+from dtq.ports.workers import Signal
+
+
+class MemoryWorkers:
+    """Signs of life in one process."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._heartbeats = Expiring[WorkerId, Heartbeat](state.clock)
+        self._known: set[WorkerId] = set()
+
+    async def register(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
+        other = self._heartbeats.get(heartbeat.worker_id)
+        if other is not None and other.started_at != heartbeat.started_at:
+            return False
+        await self.announce(heartbeat, expires_in=expires_in)
+        return True
+
+    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> None:
+        self._heartbeats.put(heartbeat.worker_id, heartbeat, lifetime=expires_in)
+        self._known.add(heartbeat.worker_id)
+
+    async def get(self, worker: WorkerId) -> Heartbeat | None:
+        return self._heartbeats.get(worker)
+
+    async def known(self) -> Sequence[WorkerId]:
+        return sorted(self._known)
+
+    async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
+        tells_staleness = event is not None and event.type is EventType.WORKER_STALE
+        if worker not in self._known or (tells_staleness and self._heartbeats.get(worker) is not None):
+            return False
+        self._known.remove(worker)
+        self._heartbeats.remove(worker)
+        if event is not None:
+            self._state.events.send(EVENTS, event)
+        return True
+
+    async def retire(self, worker: WorkerId, *, event: Event) -> None:
+        self._known.discard(worker)
+        self._heartbeats.remove(worker)
+        self._state.events.send(EVENTS, event)
+
+
+class MemoryLeadership:
+    """The lead in one process."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def acquire(self, token: LeaseToken, *, term: timedelta) -> bool:
+        now, lead = self._state.clock.now(), self._state.lead
+        if lead is not None and lead.token != token and lead.until > now:
+            return False
+        self._state.lead = Lead(token, now + term)
+        return True
+
+    async def resign(self, token: LeaseToken) -> bool:
+        if not self._state.leads(token):
+            return False
+        self._state.lead = None
+        return True
+
+
+class MemorySignals:
+    """Signals in one process."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def tell_worker(self, worker: WorkerId, signal: Signal) -> None:
+        self._state.signals.send(_to_worker(worker), signal)
+
+    async def tell_queue(self, queue: QueueName, signal: Signal) -> None:
+        self._state.signals.send(_to_queue(queue), signal)
+
+    def listen(self, worker: WorkerId, *, queue: QueueName) -> AbstractAsyncContextManager[AsyncIterator[Signal]]:
+        return self._state.signals.listen((_to_worker(worker), _to_queue(queue)))
+
+
+def _to_worker(worker: WorkerId) -> str:
+    return f"worker {worker}"
+
+
+def _to_queue(queue: QueueName) -> str:
+    return f"queue {queue}"
