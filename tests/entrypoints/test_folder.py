@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+
+from dtq.entrypoints.folder import FolderBusy, Lock, lock_path, read_settings, remove_settings, write_settings
+
+GIVEN = {"DTQ_REDIS_URL": "redis://127.0.0.1:1234/0"}
+
+
+def test_settings_are_found_while_their_writer_holds_the_lock(tmp_path: Path) -> None:
+    lock = Lock(lock_path(tmp_path))
+    write_settings(tmp_path, GIVEN)
+
+    found = read_settings(tmp_path)
+
+    assert (GIVEN, ()) == (found.settings, found.warnings)
+    lock.close()
+
+
+def test_settings_of_a_writer_that_died_are_ignored_aloud(tmp_path: Path) -> None:
+    Lock(lock_path(tmp_path)).close()
+    write_settings(tmp_path, GIVEN)
+
+    found = read_settings(tmp_path)
+
+    assert {} == found.settings
+    assert "does not run any more" in found.warnings[0]
+
+
+def test_settings_that_others_may_write_are_ignored_aloud(tmp_path: Path) -> None:
+    lock = Lock(lock_path(tmp_path))
+    write_settings(tmp_path, GIVEN)
+    (tmp_path / "settings.json").chmod(0o666)
+
+    found = read_settings(tmp_path)
+
+    assert {} == found.settings
+    assert "others than you may write it" in found.warnings[0]
+    lock.close()
+
+
+def test_settings_that_are_no_settings_are_ignored_aloud(tmp_path: Path) -> None:
+    lock = Lock(lock_path(tmp_path))
+    write_settings(tmp_path, GIVEN)
+    (tmp_path / "settings.json").write_text("[1]")
+
+    found = read_settings(tmp_path)
+
+    assert {} == found.settings
+    assert "is ignored" in found.warnings[0]
+    lock.close()
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    lock = Lock(lock_path(tmp_path))
+    write_settings(tmp_path, GIVEN)
+    remove_settings(tmp_path)
+
+    found = read_settings(tmp_path)
+
+    assert ({}, ()) == (found.settings, found.warnings)
+    lock.close()
+
+
+def test_settings_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    write_settings(tmp_path, GIVEN)
+
+    assert 0o600 == (tmp_path / "settings.json").stat().st_mode & 0o777
+
+
+def test_a_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    first = Lock(lock_path(tmp_path))
+
+    with pytest.raises(FolderBusy):
+        Lock(lock_path(tmp_path))
+
+    first.close()
+    Lock(lock_path(tmp_path)).close()
