@@ -1,0 +1,1 @@
+"""The use cases and the worker's loops: they know ports, never an adapter."""

@@ -1,0 +1,89 @@
+"""Where the beat runs: beside the other loops, or in a thread that a busy main loop cannot stall."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from threading import Thread
+from typing import Protocol
+
+from dtq.ports.backend import Backend
+
+Beating = Callable[[Backend], Coroutine[None, None, None]]
+"""The beat, to be run over a backend of its own event loop until it is canceled."""
+
+
+class BeatRunner(Protocol):
+    """Runs the beat somewhere, from ``start`` until ``stop`` has returned."""
+
+    def start(self, beat: Beating) -> None:
+        """Begin to run *beat*; called once, on the main loop."""
+        ...
+
+    async def stop(self) -> None:
+        """Return when the beat has ended for good, so that it extends no lease any more; repeatable."""
+        ...
+
+
+class LoopBeat:
+    """Runs the beat on the main loop: for tests, and for backends that live on one loop."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, beat: Beating) -> None:
+        """Begin to run *beat*."""
+        self._task = asyncio.create_task(beat(self._backend), name="beat")
+
+    async def stop(self) -> None:
+        """Cancel the beat and wait for its end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+
+class ThreadBeat:
+    """Runs the beat in a thread of its own, with an event loop and a connection of its own."""
+
+    def __init__(self, sibling: Callable[[], Backend]) -> None:
+        self._sibling = sibling
+        self._thread: Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._is_stopping = False
+
+    def start(self, beat: Beating) -> None:
+        """Begin to run *beat*; the thread never keeps the process alive."""
+        main_loop = asyncio.get_running_loop()
+        self._thread = Thread(target=self._live, args=(beat, main_loop), name="dtq-beat", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Cancel the beat and wait until its thread has ended."""
+        self._is_stopping = True
+        if self._thread is None:
+            return
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._cancel)
+        await self._ended.wait()
+        self._thread.join()
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _live(self, beat: Beating, main_loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            asyncio.run(self._run(beat))
+        finally:
+            main_loop.call_soon_threadsafe(self._ended.set)
+
+    async def _run(self, beat: Beating) -> None:
+        self._loop = asyncio.get_running_loop()
+        backend = self._sibling()
+        self._task = asyncio.create_task(beat(backend), name="beat")
+        if self._is_stopping:
+            self._task.cancel()
+        await asyncio.wait({self._task})
+        await backend.server.close()

@@ -1,0 +1,1 @@
+"""The loops of a worker: fetch, beat, listen, lead."""

@@ -1,0 +1,242 @@
+"""What clients do with tasks: submit, look, cancel."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from dtq.application.group_commit import GroupCommit
+from dtq.application.observers import Observers
+from dtq.application.patience import Patience
+from dtq.application.requests import known_task_id, limit_problem, queue_problem, refuse, status_problem
+from dtq.application.transact import Settled, Vanished, transact
+from dtq.domain import idempotency, lifecycle
+from dtq.domain.admission import AdmissionRules, BrokerLimits, admit
+from dtq.domain.audit import Actor
+from dtq.domain.change import Change
+from dtq.domain.decision import Drop, DropReason
+from dtq.domain.errors import (
+    BrokerUnavailable,
+    CancelRequested,
+    DtqError,
+    FieldProblem,
+    IdempotencyInProgress,
+    OutcomeUnknown,
+    QueueFull,
+    TaskNotFound,
+    TaskTerminal,
+)
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import QueueName, Task, TaskId
+from dtq.ports.answers import (
+    Admission,
+    Already,
+    Applied,
+    Broken,
+    CommitAnswer,
+    Conflict,
+    CreateAnswer,
+    Full,
+    KeyTaken,
+    Refused,
+)
+from dtq.ports.broker import Broker
+from dtq.ports.environment import Clock, Ids
+from dtq.ports.events import Observer
+from dtq.ports.workers import Signal, SignalKind, Signals
+
+MAX_TRIES: Final = 5
+"""How often a submission is sent again because its key was taken over by a rival, or because it stopped half-way."""
+
+MAX_SUBMISSIONS: Final = 1_000
+"""The most tasks that one call may submit."""
+
+
+class Submitted(Struct, frozen=True, kw_only=True):
+    """An accepted submission. A duplicate stands for the task that its key belongs to, which may be gone (None)."""
+
+    task_id: TaskId
+    task: Task | None
+    duplicate: bool
+
+
+class TaskView(Struct, frozen=True, kw_only=True):
+    """A task with payload, and the JSON text of its result; ``result_expired`` where a result was kept once."""
+
+    task: Task
+    result: str | None
+    result_expired: bool
+
+
+class TaskService:
+    """The use cases of tasks. Each answers within some 4 seconds, or raises BrokerUnavailable."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        clock: Clock,
+        ids: Ids,
+        signals: Signals,
+        observers: Sequence[Observer],
+        rules: AdmissionRules,
+        limits: BrokerLimits,
+    ) -> None:
+        self._broker = broker
+        self._clock = clock
+        self._ids = ids
+        self._signals = signals
+        self._observer = Observers(observers)
+        self._rules = rules
+        self._creates: GroupCommit[Admission, CreateAnswer] = GroupCommit(partial(broker.create, limits=limits))
+        self._commits: GroupCommit[Change, CommitAnswer] = GroupCommit(broker.commit)
+        self._listing = asyncio.Semaphore(1)
+
+    async def submit(self, fields: Mapping[str, object]) -> Submitted:
+        """Admit a task and bring it into being, or answer with the ended task that its idempotency key stands for.
+
+        Raises InvalidTask, UnknownTaskType, PayloadTooLarge, IdempotencyInProgress, QueueFull, BrokerUnavailable, or
+        OutcomeUnknown where the task may have come into being.
+        """
+        spec = admit(fields, rules=self._rules)
+        token = self._ids.token()
+        change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=token)
+        patience = Patience(self._clock)
+        replaces: str | None = None
+        for _ in range(MAX_TRIES):
+            admission = Admission(change=change, replaces=replaces)
+            answer = await patience.write(partial(self._creates.one, admission))
+            match answer:
+                case Applied(task=stored):
+                    return self._created(change, stored)
+                case Already(task=stored) | Conflict(task=stored):
+                    # the reply of an earlier try was lost: nobody else knows this task's id
+                    return self._created(change, change.after if stored is None else stored)
+                case KeyTaken():
+                    duplicate = await self._duplicate_of(answer, patience)
+                    if duplicate is not None:
+                        return duplicate
+                    replaces = answer.text
+                case Full():
+                    raise QueueFull(answer.reason, value=answer.value, limit=answer.limit)
+                case Broken():
+                    pass
+                case _:
+                    assert_never(answer)
+        raise OutcomeUnknown(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
+
+    async def submit_many(self, submissions: Sequence[Mapping[str, object]]) -> Sequence[Submitted | DtqError]:
+        """Submit up to 1,000 tasks in a few requests; each gets the answer it would get alone, errors as values."""
+        if not 0 < len(submissions) <= MAX_SUBMISSIONS:
+            refuse([FieldProblem("submissions", f"must be 1..{MAX_SUBMISSIONS} tasks, not {len(submissions)}")])
+        return await asyncio.gather(*[self._submit_or_error(fields) for fields in submissions])
+
+    async def get(self, task_id: str) -> TaskView:
+        """Return a task with its result. Raises TaskNotFound."""
+        patience = Patience(self._clock)
+        task = await self._load(known_task_id(task_id), patience)
+        if task.status is not TaskStatus.SUCCEEDED or task.result_truncated:
+            return TaskView(task=task, result=None, result_expired=False)
+        result = await patience.read(partial(self._broker.result, task.task_id))
+        return TaskView(task=task, result=result, result_expired=result is None)
+
+    async def recent(self, *, queue: str | None, status: str | None, limit: int) -> Sequence[Task]:
+        """Return up to *limit* (1..500) of the last tasks that match, newest first. Raises InvalidRequest."""
+        problems = [
+            None if queue is None else queue_problem(queue),
+            None if status is None else status_problem(status),
+            limit_problem(limit),
+        ]
+        refuse(problems)
+        return await Patience(self._clock).read(
+            partial(
+                self._recent,
+                None if queue is None else QueueName(queue),
+                None if status is None else TaskStatus(status),
+                limit,
+            )
+        )
+
+    async def cancel(self, task_id: str, *, by: Actor) -> Task:
+        """Cancel a waiting task and return it.
+
+        Raises CancelRequested for a running one, each time, after its worker has been told; TaskTerminal for one that
+        has ended; TaskNotFound.
+        """
+        patience = Patience(self._clock)
+        task = await self._load(known_task_id(task_id), patience)
+        now = self._clock.now()
+
+        def decide(found: Task) -> Change | _Uncancellable:
+            decision = lifecycle.cancel(found, now=now, token=self._ids.token(), by=by)
+            return _Uncancellable(found, decision.reason) if isinstance(decision, Drop) else decision
+
+        async def commit(change: Change) -> CommitAnswer:
+            return await patience.write(partial(self._commits.one, change))
+
+        answer = await transact(task, decide=decide, commit=commit)
+        match answer:
+            case Settled(change=change, task=stored):
+                self._observer.committed(change)
+                return await self._cancelled(change.after, stored)
+            case _Uncancellable(task=found, reason=DropReason.ALREADY_REQUESTED):
+                return await self._cancelled(found, found)
+            case _Uncancellable(task=found):
+                raise TaskTerminal(found.task_id, status=found.status)
+            case Vanished() | Refused():
+                raise TaskNotFound(task_id)
+            case _:
+                assert_never(answer)
+
+    def _created(self, change: Change, task: Task) -> Submitted:
+        self._observer.committed(change)
+        return Submitted(task_id=task.task_id, task=task, duplicate=False)
+
+    async def _duplicate_of(self, taken: KeyTaken, patience: Patience) -> Submitted | None:
+        """Answer for the task that has the key; None where the key may be taken over."""
+        holder = await patience.read(partial(self._broker.load, taken.record.task_id))
+        answer = idempotency.answer(taken.record, task=holder)
+        match answer:
+            case idempotency.Replay():
+                return Submitted(task_id=answer.task_id, task=answer.task, duplicate=True)
+            case idempotency.InProgress():
+                raise IdempotencyInProgress(answer.task_id, status=answer.status)
+            case idempotency.TakeOver():
+                return None
+            case _:
+                assert_never(answer)
+
+    async def _submit_or_error(self, fields: Mapping[str, object]) -> Submitted | DtqError:
+        try:
+            return await self.submit(fields)
+        except DtqError as error:
+            return error
+
+    async def _load(self, task_id: TaskId, patience: Patience) -> Task:
+        task = await patience.read(partial(self._broker.load, task_id))
+        if task is None:
+            raise TaskNotFound(task_id)
+        return task
+
+    async def _recent(self, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
+        # a rare status reads thousands of records: one such scan at a time leaves the broker to the workers
+        async with self._listing:
+            return await self._broker.recent(queue=queue, status=status, limit=limit)
+
+    async def _cancelled(self, asked: Task, stored: Task) -> Task:
+        """Return the canceled task; where it runs, tell its worker and say that it was asked."""
+        if asked.status is not TaskStatus.RUNNING:
+            return stored
+        if asked.worker_id is not None:
+            try:
+                await self._signals.tell_worker(asked.worker_id, Signal(kind=SignalKind.CANCEL, task_id=asked.task_id))
+            except BrokerUnavailable as error:
+                self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=type(error).__name__)
+        raise CancelRequested(asked.task_id)
+
+
+class _Uncancellable(Struct, frozen=True):
+    task: Task
+    reason: DropReason
