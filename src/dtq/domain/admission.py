@@ -4,13 +4,16 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from decimal import Decimal
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
 from dtq.domain.errors import FieldProblem, InvalidTask, PayloadTooLarge, UnknownTaskType
-from dtq.domain.json_text import JsonProblem, object_problem, parse_object
+from dtq.domain.json_text import object_problem, parse_object
 from dtq.domain.task import QueueName
+from dtq.domain.text import clean
 
 QUEUE_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 TASK_TYPE_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
@@ -25,7 +28,9 @@ DEFAULT_PRIORITY: Final = 5
 DEFAULT_MAX_ATTEMPTS: Final = 5
 DEFAULT_QUEUE: Final = QueueName("default")
 MAX_TTL_S: Final = 3_153_600_000
-RESERVED_METADATA: Final = frozenset({"previous_attempts", "previous_attempts_dropped", "discarded"})
+RESERVED_METADATA: Final = ("previous_attempts", "previous_attempts_dropped", "discarded")
+MAX_UNKNOWN_NAMES: Final = 20
+"""How many unknown fields are named in a refusal, so that its size does not follow that of the request."""
 
 FIELDS: Final = (
     "task_type",
@@ -82,7 +87,7 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
     _check_payload_size(fields.get("payload"), limit=rules.max_payload_bytes)
     check = _Check(fields)
     check.unknown_names()
-    metadata = check.json("metadata", default="{}")
+    metadata, ttl = check.metadata()
     spec = TaskSpec(
         task_type=check.text("task_type", TASK_TYPE_PATTERN),
         payload=check.json("payload", default=None),
@@ -97,7 +102,7 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
         ),
         delay=_seconds(check.number("delay_seconds", 0, MAX_DELAY_S, default=0)),
         metadata=metadata,
-        ttl=check.time_to_live(metadata),
+        ttl=ttl,
     )
     if check.problems:
         raise InvalidTask(tuple(check.problems))
@@ -108,13 +113,18 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
 
 def _check_payload_size(payload: object, *, limit: int) -> None:
     if isinstance(payload, str):
-        size = len(payload) if payload.isascii() else len(payload.encode("utf-8", "surrogatepass"))
+        size = _size(payload)
         if size > limit:
             raise PayloadTooLarge(size=size, limit=limit)
 
 
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def _seconds(value: float) -> timedelta:
-    return timedelta(milliseconds=math.ceil(value * 1000))
+    """Return *value* in whole milliseconds, rounded up; as decimals, for 1.1 s are to be 1100 ms and not 1101."""
+    return timedelta(milliseconds=math.ceil(Decimal(str(value)) * 1000))
 
 
 class _Check:
@@ -128,9 +138,9 @@ class _Check:
         self.problems.append(FieldProblem(field, problem))
 
     def unknown_names(self) -> None:
-        for name in self._fields:
-            if name not in FIELDS:
-                self._blame(str(name)[:100], f"unknown field; known are {', '.join(FIELDS)}")
+        unknown = (name for name in self._fields if name not in FIELDS)
+        for name in islice(unknown, MAX_UNKNOWN_NAMES):
+            self._blame(clean(name, limit=100), f"unknown field; known are {', '.join(FIELDS)}")
 
     def text(self, name: str, pattern: re.Pattern[str], *, default: str | None = None) -> str:
         value = self._fields.get(name)
@@ -179,26 +189,23 @@ class _Check:
             return "{}"
         return value
 
-    def time_to_live(self, metadata: str) -> timedelta | None:
-        size = len(metadata.encode("utf-8", "surrogatepass"))
+    def metadata(self) -> tuple[str, timedelta | None]:
+        """Return the text as received and the time to live in it; a text that is too large is not looked into."""
+        value = self._fields.get("metadata")
+        size = _size(value) if isinstance(value, str) else 0
         if size > MAX_METADATA_BYTES:
             self._blame("metadata", f"{size} bytes, at most {MAX_METADATA_BYTES} are allowed")
-            return None
-        values = _parsed(metadata)
-        self.problems.extend(
-            FieldProblem(f"metadata.{name}", "reserved: dtq writes it") for name in RESERVED_METADATA if name in values
-        )
-        ttl = values.get("ttl_seconds")
-        if ttl is None and "ttl_seconds" not in values:
-            return None
+            return "{}", None
+        text = self.json("metadata", default="{}")
+        values = parse_object(text)
+        for name in RESERVED_METADATA:
+            if name in values:
+                self._blame(f"metadata.{name}", "reserved: dtq writes it")
+        return text, self._time_to_live(values) if "ttl_seconds" in values else None
+
+    def _time_to_live(self, values: Mapping[str, object]) -> timedelta | None:
+        ttl = values["ttl_seconds"]
         if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not 0 < ttl <= MAX_TTL_S:
             self._blame("metadata.ttl_seconds", f"must be a finite number above 0, at most {MAX_TTL_S}")
             return None
         return _seconds(ttl)
-
-
-def _parsed(metadata: str) -> dict[str, object]:
-    try:
-        return parse_object(metadata)
-    except JsonProblem:
-        return {}

@@ -87,21 +87,40 @@ def _fault(before: Task | None, after: Task) -> str | None:
         return "a step needs a new token"
     if (after.lease is not None) != (after.status is TaskStatus.RUNNING):
         return "a lease belongs to a running task and to no other"
+    if after.discarded and after.status is not TaskStatus.DEAD_LETTERED:
+        return "only a dead letter can be discarded"
     if not 0 <= after.attempt <= after.max_attempts:
         return f"attempt {after.attempt} is not within 0..{after.max_attempts}"
-    if before is None:
-        return None if after.status in INITIAL else "a task begins pending or queued"
-    if (before.task_id, before.queue, before.priority) != (after.task_id, after.queue, after.priority):
+    if before is not None:
+        return _step_fault(before, after)
+    if after.status not in INITIAL:
+        return "a task begins pending or queued"
+    return None if after.attempt == 0 else "a task begins without an attempt"
+
+
+def _step_fault(before: Task, after: Task) -> str | None:
+    if _identity(before) != _identity(after):
         return "a step changes no identity"
+    if before.discarded:
+        return "nothing changes a discarded task"
     if before.status is after.status:
-        return _stay_fault(before, after)
-    return None if is_legal(before.status, after.status) else "no such transition"
-
-
-def _stay_fault(before: Task, after: Task) -> str | None:
-    """Check a step that keeps the status: redelivery, cancel request, discard, or a new home for an orphan."""
-    if before.status is TaskStatus.RUNNING and before.lease != after.lease:
-        return None if after.attempt == before.attempt + 1 else "a redelivery counts one attempt"
-    if before.is_terminal and before.status is not TaskStatus.DEAD_LETTERED:
-        return "nothing changes an ended task"
+        if before.is_terminal and not after.discarded:
+            return "nothing changes an ended task"
+    elif not is_legal(before.status, after.status):
+        return "no such transition"
+    if before.cancel_requested and after.status is not TaskStatus.CANCELLED and after.lease != before.lease:
+        return "a requested cancellation ends in nothing else"
+    if after.attempt != _attempt_after(before, after):
+        return f"attempt {after.attempt} does not follow {before.attempt}"
     return None
+
+
+def _identity(task: Task) -> tuple[object, ...]:
+    return (task.task_id, task.queue, task.priority, task.max_attempts, task.idempotency_key)
+
+
+def _attempt_after(before: Task, after: Task) -> int:
+    """Count one attempt for a new lease, forget all of them in a new life, and change nothing otherwise."""
+    if before.is_terminal and not after.is_terminal:
+        return 0
+    return before.attempt + (after.lease is not None and after.lease != before.lease)

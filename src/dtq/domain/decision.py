@@ -14,6 +14,8 @@ class DropReason(StrEnum):
     """The execution is no longer the task's: drop what it made."""
     ENDED = "ended"
     NOT_WAITING = "not_waiting"
+    NOT_DUE = "not_due"
+    """The task waits for a later time: leave it in the schedule."""
     ALREADY_REQUESTED = "already_requested"
     NOT_DEAD = "not_dead"
     DISCARDED = "discarded"

@@ -9,15 +9,24 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dtq.domain.admission import MAX_TIMEOUT_MS, TASK_ID_PATTERN, TASK_TYPE_PATTERN
+from dtq.domain.admission import (
+    KEY_PATTERN,
+    MAX_PRIORITY,
+    MAX_TIMEOUT_MS,
+    QUEUE_PATTERN,
+    TASK_ID_PATTERN,
+    TASK_TYPE_PATTERN,
+)
+from dtq.domain.outcome import MAX_CLASS, MAX_MESSAGE
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import EntryId, Failure, QueueName, Receipt, Task, TaskId
+from dtq.domain.task import AttemptRecord, EntryId, Failure, QueueName, Receipt, Task, TaskId, WorkerId
 from dtq.domain.text import clean
 
 MALFORMED_ENTRY: Final = "malformed_entry"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HIGHEST_ATTEMPTS: Final = 100
-_MAX_DIGITS: Final = 10
+_LAST_MS: Final = 253_402_300_799_999
+"""The last millisecond that a datetime can hold; whoever writes to a stream by hand may give an id beyond it."""
 
 
 def milliseconds(moment: datetime) -> int:
@@ -100,11 +109,14 @@ def rebuild(fields: Mapping[str, str], *, receipt: Receipt) -> Task | None:
     highest = _integer(fields, "max_attempts", 1, _HIGHEST_ATTEMPTS)
     timeout = _integer(fields, "timeout_ms", 1, MAX_TIMEOUT_MS)
     payload = fields.get("payload")
+    key = fields.get("idempotency_key", "")
+    created_at = int(receipt.entry_id.partition("-")[0])
     if task_id is None or attempt is None or highest is None or timeout is None or payload is None:
         return None
     if not TASK_TYPE_PATTERN.fullmatch(task_type) or fields.get("queue") != receipt.queue:
         return None
-    created_at = moment(int(receipt.entry_id.partition("-")[0]))
+    if (key and not KEY_PATTERN.fullmatch(key)) or created_at > _LAST_MS:
+        return None
     return Task(
         task_id=task_id,
         queue=receipt.queue,
@@ -112,43 +124,60 @@ def rebuild(fields: Mapping[str, str], *, receipt: Receipt) -> Task | None:
         priority=receipt.priority,
         max_attempts=highest,
         timeout=timedelta(milliseconds=timeout),
-        created_at=created_at,
-        available_at=created_at,
+        created_at=moment(created_at),
+        available_at=moment(created_at),
         status=TaskStatus.QUEUED,
         payload=payload,
-        idempotency_key=fields.get("idempotency_key") or None,
+        idempotency_key=key or None,
         attempt=min(attempt, highest) - 1,
         entry_id=receipt.entry_id,
     )
 
 
 def revive(fields: Mapping[str, str], *, dlq_entry_id: EntryId) -> Task | None:
-    """Rebuild a dead-lettered task, whose record is gone, from its dead letter; None where that is malformed."""
+    """Rebuild a dead-lettered task, whose record is gone, from its dead letter; None where that is malformed.
+
+    Of its attempts the last one is known.
+    """
     queue = QueueName(fields.get("original_queue", ""))
-    priority = _integer(fields, "priority", 0, 9)
-    if priority is None:
+    priority = _integer(fields, "priority", 0, MAX_PRIORITY)
+    failed_at = _integer(fields, "failed_at_ms", 0, _LAST_MS)
+    if priority is None or failed_at is None or not QUEUE_PATTERN.fullmatch(queue):
         return None
     rebuilt = rebuild(fields, receipt=Receipt(queue, priority, dlq_entry_id))
     if rebuilt is None:
         return None
-    failure = Failure(
-        error_class=fields.get("last_error_class", ""),
-        error_message=fields.get("last_error", ""),
-        retryable=fields.get("retryable") == "1",
+    last = AttemptRecord(
+        attempt=rebuilt.attempt + 1,
+        started_at=None,
+        finished_at=moment(failed_at),
+        worker_id=WorkerId(clean(fields.get("worker_id", ""))) or None,
+        failure=_last_failure(fields),
     )
     return replace(
         rebuilt,
         status=TaskStatus.DEAD_LETTERED,
-        attempt=rebuilt.attempt + 1,
-        failure=failure,
+        attempt=last.attempt,
+        finished_at=last.finished_at,
+        worker_id=last.worker_id,
+        failure=last.failure,
+        history=(last,),
         entry_id=None,
         dlq_entry_id=dlq_entry_id,
     )
 
 
+def _last_failure(fields: Mapping[str, str]) -> Failure:
+    return Failure(
+        error_class=clean(fields.get("last_error_class", ""), limit=MAX_CLASS),
+        error_message=clean(fields.get("last_error", ""), limit=MAX_MESSAGE),
+        retryable=fields.get("retryable") == "1",
+    )
+
+
 def _integer(fields: Mapping[str, str], name: str, low: int, high: int) -> int | None:
     text = fields.get(name, "")
-    if not text.isascii() or not text.isdigit() or len(text) > _MAX_DIGITS:
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(high)):
         return None
     value = int(text)
     return value if low <= value <= high else None

@@ -8,7 +8,8 @@ import msgspec
 MAX_DEPTH: Final = 64
 """How deep arrays and objects may nest."""
 
-_STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Ends an open string at the end of the text: a pattern that cannot fail cannot be made to try again from every quote.
+_STRINGS: Final = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)
 _BRACKETS: Final = re.compile(r"[\[{\]}]")
 
 

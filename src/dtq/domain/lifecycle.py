@@ -46,9 +46,14 @@ def submit(spec: TaskSpec, *, task_id: TaskId, now: datetime, token: Version) ->
 
 
 def promote(task: Task, *, now: datetime, token: Version) -> Change | Drop:
-    """Move a due task to its queue; a delayed one past its time to live expires instead."""
+    """Move a due task to its queue; a delayed one past its time to live expires instead.
+
+    A task that another leader has promoted may have run, failed and be waiting again: it is not due now.
+    """
     if task.status not in WAITING_FOR_TIME:
         return Drop(DropReason.NOT_WAITING)
+    if task.available_at > now:
+        return Drop(DropReason.NOT_DUE)
     if task.status is TaskStatus.PENDING and is_expired(task, now=now):
         return expire(task, now=now, token=token)
     kind = EventType.TASK_QUEUED if task.status is TaskStatus.PENDING else EventType.TASK_RETRIED

@@ -10,6 +10,8 @@ from dtq.domain.text import clean
 
 MAX_MESSAGE: Final = 500
 """The longest error message that is kept, in characters (contract section 1)."""
+MAX_CLASS: Final = 100
+"""The longest name of an error's class that is kept."""
 
 WORKER_LOST: Final = "WorkerLost"
 UNKNOWN_TASK_TYPE: Final = "UnknownTaskType"
@@ -64,7 +66,7 @@ def classify(error: BaseException, *, retryable: tuple[type[BaseException], ...]
 def failed(error_class: str, message: str, *, retryable: bool, kind: AttemptResult = AttemptResult.FAILURE) -> Failed:
     """Describe a failure with its text cleaned and cut; the length of the text decides nothing."""
     failure = Failure(
-        error_class=clean(error_class, limit=100),
+        error_class=clean(error_class, limit=MAX_CLASS),
         error_message=clean(message, limit=MAX_MESSAGE),
         retryable=retryable,
     )
@@ -95,5 +97,5 @@ def worker_lost() -> Failed:
 def _message_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as broken:  # noqa: BLE001 - a stranger's __str__ may raise anything, and must not end the worker
+    except BaseException as broken:  # noqa: BLE001 - a stranger's __str__ may raise anything, and must not end the worker
         return f"no message: __str__ raised {type(broken).__name__}"

@@ -2,8 +2,12 @@
 
 import math
 from datetime import timedelta
+from typing import Final
 
 from msgspec import Struct
+
+LONGEST_DELAY: Final = timedelta(days=30)
+"""The highest cap that may be set: as long as a submission may be delayed."""
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
@@ -14,8 +18,9 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     jitter: float = 0.2
 
     def __post_init__(self) -> None:
-        if not timedelta() < self.base <= self.maximum:
-            message = f"retry delays need 0 < base <= maximum, not base {self.base} and maximum {self.maximum}"
+        if not timedelta() < self.base <= self.maximum <= LONGEST_DELAY:
+            given = f"base {self.base} and maximum {self.maximum}"
+            message = f"retry delays need 0 < base <= maximum <= {LONGEST_DELAY}, not {given}"
             raise ValueError(message)
         if not 0 <= self.jitter <= 1:
             message = f"retry jitter is within 0..1, not {self.jitter}"
