@@ -36,6 +36,11 @@ class Channels(Generic[T]):
     def __init__(self) -> None:
         self._listeners: dict[str, list[Listener[T]]] = {}
 
+    @property
+    def listeners(self) -> int:
+        """How many listen, once a channel."""
+        return sum(map(len, self._listeners.values()))
+
     def send(self, channel: str, message: T) -> None:
         """Let everybody hear *message* who listens to *channel* now."""
         for listener in self._listeners.get(channel, ()):

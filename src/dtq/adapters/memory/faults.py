@@ -20,7 +20,6 @@ class Faults:
     def before_write(self) -> None:
         """Raise Stopped where a step may write no more."""
         if self.writes_left == 0:
-            self.writes_left = None
             raise Stopped
         if self.writes_left is not None:
             self.writes_left -= 1
@@ -31,7 +30,8 @@ class Faults:
             raise BrokerOutOfMemory("memory is full")
 
     def before_reply(self) -> None:
-        """Raise OutcomeUnknown where the reply of this call is to be lost."""
+        """End the harm that was meant for this call; raise OutcomeUnknown where its reply is to be lost."""
+        self.writes_left = None
         if self.loses_next_reply:
             self.loses_next_reply = False
             raise OutcomeUnknown("the reply was lost")

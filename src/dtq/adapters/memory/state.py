@@ -148,7 +148,18 @@ class State:
             await woken
         finally:
             timer.cancel()
-            self._waiting.get(queue, set()).discard(woken)
+            self._leave(queue, woken)
+
+    def _leave(self, queue: QueueName, woken: asyncio.Future[None]) -> None:
+        readers = self._waiting.get(queue, set())
+        readers.discard(woken)
+        if not readers:
+            self._waiting.pop(queue, None)
+
+    @property
+    def waiting(self) -> int:
+        """How many readers wait for an entry."""
+        return sum(map(len, self._waiting.values()))
 
     def leads(self, token: LeaseToken) -> bool:
         """Tell whether *token* leads now."""
