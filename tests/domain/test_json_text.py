@@ -1,0 +1,133 @@
+import pytest
+
+from dtq.domain.json_text import MAX_DEPTH, JsonProblem, is_too_deep, object_problem, parse_object
+
+HOSTILE_BYTES = 262_144
+"""The size of the largest payload by default."""
+
+
+def nested(levels: int) -> str:
+    """An object that is *levels* deep, itself included."""
+    return '{"a":' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        ' {"a" : 1}\n',
+        '{"a":-0,"b":-0.0}',
+        '{"a":12345678901234567890123456789012345678901234567890}',
+        '{"a":1e308,"b":1e-400}',
+        '{"a":"\\ud83d\\ude00","b":"\\u0000","c":"\u2028"}',
+        '{"a":1,"a":2}',
+        '{"a":null,"b":[true,false,{}]}',
+    ],
+)
+def test_an_object_is_accepted(text: str) -> None:
+    assert object_problem(text) is None
+
+
+@pytest.mark.parametrize("text", ["[]", "1", '"text"', "null", "true"])
+def test_anything_but_an_object_is_refused(text: str) -> None:
+    assert "must be a JSON object" == object_problem(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "{",
+        '{"a"',
+        '{"a":1',
+        '{"a":1,}',
+        "{'a':1}",
+        "{a:1}",
+        '{"a":01}',
+        '{"a":+1}',
+        '{"a":.5}',
+        '{"a":1} {}',
+        '\ufeff{"a":1}',
+        '{"a":"\n"}',
+        '{"a":"\\x"}',
+        '{/* */"a":1}',
+        "{1:2}",
+    ],
+)
+def test_what_is_not_json_is_refused(text: str) -> None:
+    problem = object_problem(text)
+
+    assert problem is not None
+    assert problem.startswith("not valid JSON: ")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e999999999999", "9" * 5000])
+def test_a_number_that_cannot_be_kept_is_refused(number: str) -> None:
+    problem = object_problem(f'{{"a":{number}}}')
+
+    assert problem is not None
+    assert problem.startswith("not valid JSON: ")
+
+
+@pytest.mark.parametrize(
+    "string",
+    ['"\ud800"', f'"{chr(0xDFFF)}"', '"\\ud800"', '"\\udc00"', '"\\ud800x"', '"\\ud800\\u0041"', '"\\ud800\\ud800"'],
+)
+def test_a_lone_surrogate_is_refused(string: str) -> None:
+    for text in (f'{{"a":{string}}}', f"{{{string}:1}}"):
+        problem = object_problem(text)
+        assert problem is not None
+        assert problem.startswith("not valid JSON: ")
+
+
+def test_the_last_of_duplicate_members_counts() -> None:
+    assert {"a": 2} == parse_object('{"a":1,"a":2}')
+
+
+def test_a_big_integer_keeps_its_digits() -> None:
+    assert {"a": 12345678901234567890123} == parse_object('{"a":12345678901234567890123}')
+
+
+def test_a_problem_raises_where_the_value_is_asked_for() -> None:
+    with pytest.raises(JsonProblem, match="must be a JSON object"):
+        parse_object("[]")
+
+
+def test_sixty_four_levels_are_accepted_and_sixty_five_are_not() -> None:
+    assert object_problem(nested(MAX_DEPTH)) is None
+    assert "nested deeper than 64 levels" == object_problem(nested(MAX_DEPTH + 1))
+
+
+def test_objects_nest_as_arrays_do() -> None:
+    assert not is_too_deep('{"a":' * 64 + "1" + "}" * 64)
+    assert is_too_deep('{"a":' * 65 + "1" + "}" * 65)
+
+
+def test_many_brackets_side_by_side_are_not_deep() -> None:
+    assert object_problem('{"a":[' + ",".join(["[]"] * 1000) + "]}") is None
+
+
+@pytest.mark.parametrize(
+    "string", ["[" * 200, '\\"' + "[" * 200, '\\\\\\"' + "{" * 200, "]" * 100 + "[" * 200, "\\n[" * 100]
+)
+def test_brackets_inside_strings_do_not_nest(string: str) -> None:
+    assert object_problem(f'{{"a":"{string}","b":"{string}"}}') is None
+
+
+@pytest.mark.parametrize("string", ["\\\\", "a\\\\", "]\\\\"])
+def test_brackets_after_a_string_that_ends_in_a_backslash_do_nest(string: str) -> None:
+    assert "nested deeper than 64 levels" == object_problem(f'{{"a":"{string}","b":{"[" * 64 + "]" * 64}}}')
+
+
+def test_nesting_without_end_is_refused_before_it_is_parsed() -> None:
+    assert "nested deeper than 64 levels" == object_problem("[" * HOSTILE_BYTES)
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize(
+    "hostile",
+    ["[" * 65 + '"' + '\\"' * (HOSTILE_BYTES // 2), '{"a":"' + "[" * 65 + '", "\\' + '"\\' * (HOSTILE_BYTES // 2)],
+)
+def test_a_string_without_end_takes_no_long_time(hostile: str) -> None:
+    assert object_problem(hostile) is not None

@@ -1,0 +1,50 @@
+import pytest
+
+from dtq.domain.text import clean
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        "\x00",
+        "\t",
+        "\n",
+        "\r",
+        "\x1b",
+        "\x1f",
+        "\x7f",
+        "\x80",
+        "\x85",
+        "\x9f",
+        "\u2028",
+        "\u2029",
+        "\ud800",
+        chr(0xDFFF),
+    ],
+)
+def test_what_could_forge_a_line_becomes_a_space(character: str) -> None:
+    assert "a b" == clean(f"a{character}b")
+
+
+@pytest.mark.parametrize("text", ["", "plain", "a b", "~\xa0\xad", "äöü", "\u2027\u202a", "日本", "😀", "\ue000"])
+def test_other_text_stays(text: str) -> None:
+    assert text == clean(text)
+
+
+def test_each_character_is_replaced_by_one_space() -> None:
+    assert "a    b" == clean("a\r\n\r\nb")
+
+
+@pytest.mark.parametrize(("length", "kept"), [(499, 499), (500, 500), (501, 500), (100_000, 500)])
+def test_text_is_cut_to_five_hundred_characters(length: int, kept: int) -> None:
+    assert "x" * kept == clean("x" * length)
+
+
+def test_the_limit_counts_characters_and_not_bytes() -> None:
+    assert "😀" * 3 == clean("😀" * 4, limit=3)
+
+
+def test_cleaning_twice_changes_nothing_more() -> None:
+    once = clean("a\nb" * 400)
+
+    assert once == clean(once)
