@@ -79,6 +79,8 @@ class Loaded(Struct, frozen=True, kw_only=True):
     """Settings, and what an operator should know about where they came from."""
 
     settings: Settings
+    given: frozenset[str] = frozenset()
+    """The DTQ_ names that were not left to their defaults."""
     warnings: tuple[str, ...] = ()
 
 
@@ -117,7 +119,7 @@ def load(
     faults.extend(_faults_between(settings))
     if faults:
         raise SettingsError(faults)
-    return Loaded(settings=settings, warnings=tuple(_unknown_names(environment)))
+    return Loaded(settings=settings, given=frozenset(given), warnings=tuple(_unknown_names(environment)))
 
 
 def variable(field: str) -> str:
@@ -128,6 +130,11 @@ def variable(field: str) -> str:
 def child_environment(changes: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with *changes*, for a child process."""
     return {**os.environ, **changes}
+
+
+def export_for_handlers(settings: Settings) -> None:
+    """Let task handlers find the broker's Redis where they look for it, wherever this process found it."""
+    os.environ[variable("redis_url")] = settings.redis_url
 
 
 def known_schemes() -> tuple[str, ...]:

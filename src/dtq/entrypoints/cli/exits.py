@@ -1,0 +1,88 @@
+"""How commands end: exit codes, and errors on stderr."""
+
+import sys
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from dtq.domain.errors import BrokerUnavailable, DtqError, FieldProblem, IdempotencyInProgress, OutcomeUnknown
+from dtq.domain.text import clean
+
+
+class Exit(IntEnum):
+    """What a command's exit code means; a worker has those of dtq.application.settings too."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    REJECTED = 5
+    FULL = 6
+    ENDED = 7
+    UNSUCCESSFUL = 8
+    STILL_RUNNING = 9
+    INTERRUPTED = 130
+
+
+EXIT_OF: Final[Mapping[str, Exit]] = {
+    "INVALID_TASK": Exit.REJECTED,
+    "UNKNOWN_TASK_TYPE": Exit.REJECTED,
+    "PAYLOAD_TOO_LARGE": Exit.REJECTED,
+    "INVALID_REQUEST": Exit.USAGE,
+    "UNSUITABLE_BROKER": Exit.USAGE,
+    "WORKER_ID_IN_USE": Exit.USAGE,
+    "TASK_NOT_FOUND": Exit.NOT_FOUND,
+    "NOT_IN_DLQ": Exit.NOT_FOUND,
+    "IDEMPOTENCY_IN_PROGRESS": Exit.CONFLICT,
+    "CANCEL_REQUESTED": Exit.CONFLICT,
+    "NOT_DEAD_LETTERED": Exit.CONFLICT,
+    "QUEUE_FULL": Exit.FULL,
+    "TASK_TERMINAL": Exit.ENDED,
+    "DLQ_DISCARDED": Exit.ENDED,
+    "BROKER_UNAVAILABLE": Exit.FAILED,
+}
+
+HELP: Final = """exit codes:
+  0 done (a duplicate too)     1 broker or internal error   2 usage, settings or set-up
+  3 not found                  4 conflict: running, in progress, not a dead letter
+  5 rejected: invalid, too large, unknown type              6 queue full
+  7 already ended or discarded
+  8 --wait: the task ended without success                  9 --wait: it still ran at the limit
+  70 worker: hung and gave up  75 worker: ended with work left, start it again
+  130 interrupted"""
+
+
+def report(error: DtqError, *, as_json: bool) -> Exit:
+    """Print *error* on stderr and return the exit code that goes with it."""
+    problems: tuple[FieldProblem, ...] = getattr(error, "problems", ())
+    if as_json:
+        members: dict[str, object] = {"code": error.code, "detail": clean(_detail(error))}
+        if problems:
+            members["errors"] = [{"field": clean(one.field), "problem": clean(one.problem)} for one in problems]
+        if isinstance(error, IdempotencyInProgress):
+            members["task_id"] = error.task_id
+        print_error(msgspec.json.encode(members).decode())
+    elif problems:
+        for one in problems:
+            print_error(f"dtq: {one.field}: {one.problem}")
+    else:
+        print_error(f"dtq: {_detail(error)}")
+    return EXIT_OF.get(error.code, Exit.FAILED)
+
+
+def print_error(text: str) -> None:
+    """Print one line on stderr, without control characters."""
+    print(clean(text, limit=2000), file=sys.stderr)  # noqa: T201 - a command speaks by printing
+
+
+def _detail(error: DtqError) -> str:
+    match error:
+        case OutcomeUnknown():
+            return f"the broker did not answer in time, so the request may or may not have been carried out ({error})"
+        case BrokerUnavailable():
+            return f"the broker is unavailable ({error})"
+        case _:
+            return str(error)

@@ -1,0 +1,86 @@
+"""What every command needs first: checked settings, the task modules, a container."""
+
+import asyncio
+import getpass
+import socket
+from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+from dtq.domain.audit import Actor
+from dtq.entrypoints import folder
+from dtq.entrypoints.cli.output import print_warnings
+from dtq.entrypoints.config import Loaded, SettingsError, load
+from dtq.entrypoints.container import Container, build
+from dtq.entrypoints.modules import load_registry
+from dtq.handlers.registry import Registry
+
+T = TypeVar("T")
+
+_OPTIONS: Final[Mapping[str, str]] = {
+    "tasks": "DTQ_TASK_MODULES",
+    "concurrency": "DTQ_WORKER_CONCURRENCY",
+    "worker_queue": "DTQ_WORKER_QUEUE",
+    "host": "DTQ_API_HOST",
+    "port": "DTQ_API_PORT",
+}
+"""Options that stand for a setting, by the name that argparse gives them."""
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """Offer ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def add_tasks(parser: ArgumentParser) -> None:
+    """Offer ``--tasks``."""
+    parser.add_argument(
+        "--tasks",
+        metavar="MODULE,...",
+        help="modules with task handlers (default: DTQ_TASK_MODULES); modules of the current folder can be named",
+    )
+
+
+def loaded_of(arguments: Namespace) -> Loaded:
+    """Check all settings: those of the command line, the environment and `.dtq/`. Raises SettingsError."""
+    options = {
+        variable: str(getattr(arguments, name))
+        for name, variable in _OPTIONS.items()
+        if getattr(arguments, name, None) is not None
+    }
+    found = folder.read_settings(Path(folder.NAME))
+    loaded = load(options=options, folder=found.settings)
+    if urlsplit(loaded.settings.redis_url).scheme == "memory":
+        raise SettingsError(["DTQ_REDIS_URL='memory:': API, worker and commands are processes, and share no memory"])
+    print_warnings((*loaded.warnings, *found.warnings))
+    return loaded
+
+
+def container_of(arguments: Namespace) -> Container:
+    """Put together what a command that talks to the broker needs. Raises SettingsError, TaskModuleError."""
+    settings = loaded_of(arguments).settings
+    registry = load_registry(settings.modules) if hasattr(arguments, "tasks") else Registry()
+    return build(settings, registry=registry, service="cli")
+
+
+def with_broker(container: Container, use: Callable[[Container], Awaitable[T]]) -> T:
+    """Run *use* on an event loop of its own, and let go of the broker afterwards."""
+
+    async def run() -> T:
+        try:
+            return await use(container)
+        finally:
+            await container.backend().server.close()
+
+    return asyncio.run(run())
+
+
+def actor(container: Container) -> Actor:
+    """Return who runs this command, for the audit stream."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "unknown"
+    return Actor(name=f"cli:{user}@{socket.gethostname()}", request_id=container.ids().token())

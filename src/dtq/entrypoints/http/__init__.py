@@ -1,0 +1,1 @@
+"""The HTTP API: translate, call a use case, translate back."""

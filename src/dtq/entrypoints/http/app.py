@@ -1,0 +1,117 @@
+"""The Litestar application, put together from a container."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+from litestar import Litestar, Response, Router
+from litestar.datastructures import MutableScopeHeaders
+from litestar.di import Provide
+from litestar.exceptions import NotFoundException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.types import Message, Scope
+
+import dtq
+from dtq.domain.admission import DEFAULT_QUEUE
+from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
+from dtq.entrypoints.container import Container
+from dtq.entrypoints.http import health, tasks
+from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
+from dtq.entrypoints.http.errors import exception_handlers
+from dtq.entrypoints.http.pages import OperationsPage
+from dtq.ports.backend import Backend
+from dtq.ports.environment import Ids
+from dtq.ports.events import Observer
+
+ENVELOPE_BYTES: Final = 65_536
+"""How much a request may be larger than the largest payload."""
+
+RETRY_PREPARATION: Final = timedelta(seconds=1)
+
+T = TypeVar("T")
+AnyResponse = Response[Any]
+
+
+def create_app(container: Container) -> Litestar:
+    """Build the application; the broker is not asked for anything before the first request or the lifespan."""
+    settings = container.settings()
+    body_limit = settings.max_payload_bytes + ENVELOPE_BYTES
+    guard = KeyGuard(key=settings.api_key, ids=container.ids(), observer=container.log())
+    return Litestar(
+        route_handlers=[tasks.router(), health.health, health.ready],
+        dependencies={
+            "tasks": _provided(container.tasks),
+            "backend": _provided(container.backend),
+            "guard": _provided(lambda: guard),
+        },
+        exception_handlers=exception_handlers(container.log(), body_limit=body_limit),
+        before_send=[_name_request(container.ids())],
+        lifespan=[lambda _: _prepared(container.backend(), observer=container.log())],
+        request_max_body_size=body_limit,
+        openapi_config=_openapi(),
+        # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
+        logging_config=None,
+    )
+
+
+def _provided(provider: Callable[[], T]) -> Provide:
+    """Bring a provider of the container to Litestar's handlers: the only place where the two meet."""
+
+    def resolve() -> Any:
+        return provider()
+
+    return Provide(resolve, sync_to_thread=False)
+
+
+def _name_request(ids: Ids) -> Callable[[Message, Scope], Any]:
+    async def add_header(message: Message, scope: Scope) -> None:
+        if message["type"] == "http.response.start":
+            MutableScopeHeaders(message)[REQUEST_ID_HEADER] = request_id_of(scope, ids=ids)
+
+    return add_header
+
+
+@contextlib.asynccontextmanager
+async def _prepared(backend: Backend, *, observer: Observer) -> AsyncIterator[None]:
+    """Prepare the broker in the background, for as long as that takes, and let go of it at the end."""
+    preparation = asyncio.create_task(_prepare(backend, observer=observer), name="prepare")
+    try:
+        yield
+    finally:
+        preparation.cancel()
+        await asyncio.wait({preparation})
+        await backend.server.close()
+
+
+async def _prepare(backend: Backend, *, observer: Observer) -> None:
+    while True:
+        try:
+            await backend.server.prepare()
+            await backend.queues.register(DEFAULT_QUEUE)
+        except (BrokerUnavailable, UnsuitableBroker) as error:
+            observer.noticed("broker_not_ready", error_class=type(error).__name__, reason=str(error))
+            await backend.clock.sleep(RETRY_PREPARATION)
+        else:
+            return
+
+
+def _refuse_unknown(response: AnyResponse) -> AnyResponse:
+    if response.status_code == HTTPStatus.NOT_FOUND:
+        raise NotFoundException
+    return response
+
+
+def _openapi() -> OpenAPIConfig:
+    return OpenAPIConfig(
+        title="dtq",
+        version=dtq.__version__,
+        path="/docs",
+        render_plugins=[OperationsPage(), JsonRenderPlugin()],
+        # Litestar answers an unknown page below /docs by itself, in HTML; as an error it gets the form of all others
+        openapi_router=Router("/docs", route_handlers=[], include_in_schema=False, after_request=_refuse_unknown),
+        use_handler_docstrings=True,
+    )

@@ -1,0 +1,66 @@
+"""Who asks: the API key, the actor's name in the audit stream, and the id of the request."""
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from dtq.domain.audit import Actor
+from dtq.domain.errors import Unauthorized
+from dtq.ports.environment import Ids
+from dtq.ports.events import Observer
+
+KEY_HEADER: Final = "X-API-Key"
+REQUEST_ID_HEADER: Final = "X-Request-ID"
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_STATE_KEY: Final = "dtq_request_id"
+
+
+class KeyGuard(Struct, frozen=True, kw_only=True):
+    """Lets through who has the key; everybody where there is none. What is refused is logged, and not audited."""
+
+    key: str
+    ids: Ids
+    observer: Observer
+
+    def admit(self, scope: Mapping[str, Any], *, given: str | None) -> Actor:
+        """Return who asks, for the audit stream. Raises Unauthorized."""
+        request_id = request_id_of(scope, ids=self.ids)
+        if not self.key:
+            return Actor(name=f"anonymous@{peer_of(scope)}", request_id=request_id)
+        # compared as bytes and in constant time: neither the time taken nor an odd character may tell a stranger more
+        expected = os.fsencode(self.key)
+        if not hmac.compare_digest((given or "").encode("latin-1", "replace"), expected):
+            raise Unauthorized(f"this needs the right key in the header {KEY_HEADER}")
+        return Actor(name=f"api-key:{hashlib.sha256(expected).hexdigest()[:8]}", request_id=request_id)
+
+    def refused(self, action: str, scope: Mapping[str, Any], *, task_id: str, code: str) -> None:
+        """Log an act that was asked for and not done."""
+        self.observer.noticed(
+            "refused",
+            action=action,
+            code=code,
+            task_id=task_id,
+            peer=peer_of(scope),
+            request_id=request_id_of(scope, ids=self.ids),
+        )
+
+
+def peer_of(scope: Mapping[str, Any]) -> str:
+    """Return the address that a request came from."""
+    client = scope.get("client")
+    return str(client[0]) if client else "unknown"
+
+
+def request_id_of(scope: Mapping[str, Any], *, ids: Ids) -> str:
+    """Return the id of a request: the caller's where it is harmless, otherwise a new one, the same each time."""
+    known: dict[str, str] = scope["state"]
+    if _STATE_KEY not in known:
+        wanted = REQUEST_ID_HEADER.lower().encode()
+        given = next((value for name, value in scope["headers"] if name == wanted), b"").decode("latin-1")
+        known[_STATE_KEY] = given if _REQUEST_ID.fullmatch(given) else ids.token()
+    return known[_STATE_KEY]

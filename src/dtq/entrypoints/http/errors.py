@@ -1,0 +1,151 @@
+"""Every error as a problem document (RFC 9457), the framework's own included; one table from code to status."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.types import ExceptionHandlersMap
+from msgspec import UNSET, Struct, UnsetType
+
+from dtq.domain.errors import (
+    BrokerUnavailable,
+    DtqError,
+    FieldProblem,
+    IdempotencyInProgress,
+    OutcomeUnknown,
+    UnsuitableBroker,
+)
+from dtq.domain.text import clean
+from dtq.ports.events import Observer
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = "1"
+
+STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
+    "INVALID_TASK": HTTPStatus.BAD_REQUEST,
+    "UNKNOWN_TASK_TYPE": HTTPStatus.BAD_REQUEST,
+    "INVALID_REQUEST": HTTPStatus.BAD_REQUEST,
+    "UNAUTHORIZED": HTTPStatus.UNAUTHORIZED,
+    "TASK_NOT_FOUND": HTTPStatus.NOT_FOUND,
+    "NOT_IN_DLQ": HTTPStatus.NOT_FOUND,
+    "NOT_FOUND": HTTPStatus.NOT_FOUND,
+    "METHOD_NOT_ALLOWED": HTTPStatus.METHOD_NOT_ALLOWED,
+    "IDEMPOTENCY_IN_PROGRESS": HTTPStatus.CONFLICT,
+    "CANCEL_REQUESTED": HTTPStatus.CONFLICT,
+    "NOT_DEAD_LETTERED": HTTPStatus.CONFLICT,
+    "TASK_TERMINAL": HTTPStatus.GONE,
+    "DLQ_DISCARDED": HTTPStatus.GONE,
+    "PAYLOAD_TOO_LARGE": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "QUEUE_FULL": HTTPStatus.TOO_MANY_REQUESTS,
+    "BROKER_UNAVAILABLE": HTTPStatus.SERVICE_UNAVAILABLE,
+    "UNSUITABLE_BROKER": HTTPStatus.SERVICE_UNAVAILABLE,
+    "INTERNAL": HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+_FRAMEWORK_CODES: Final = {
+    HTTPStatus.NOT_FOUND: "NOT_FOUND",
+    HTTPStatus.METHOD_NOT_ALLOWED: "METHOD_NOT_ALLOWED",
+}
+
+
+class Fault(Struct, frozen=True):
+    """One fault of one input field."""
+
+    field: str
+    problem: str
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """What went wrong: `code` is stable, `detail` is for people."""
+
+    status: int
+    title: str
+    code: str
+    detail: str
+    errors: list[Fault] | UnsetType = UNSET
+    task_id: str | UnsetType = UNSET
+
+
+def exception_handlers(observer: Observer, *, body_limit: int) -> ExceptionHandlersMap:
+    """Return what turns every exception into a problem document; unforeseen ones are reported to *observer*."""
+
+    def foreseen(_: Request[Any, Any, Any], error: DtqError) -> Response[bytes]:
+        return _response(_problem_of(error), headers=_headers_of(error))
+
+    def framework(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+        if error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return unforeseen(_, error)
+        if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            problem = _problem("PAYLOAD_TOO_LARGE", f"the request is larger than {body_limit} bytes")
+            return _response(problem, headers={})
+        return _response(_problem_of_framework(error), headers=dict(error.headers or {}))
+
+    def unforeseen(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        observer.noticed("request_failed", error_class=type(error).__name__, where=_where(error))
+        return _response(_problem("INTERNAL", "an error that dtq did not expect; its log has more"), headers={})
+
+    return {DtqError: foreseen, HTTPException: framework, Exception: unforeseen}
+
+
+def _problem_of(error: DtqError) -> Problem:
+    problems: tuple[FieldProblem, ...] = getattr(error, "problems", ())
+    problem = _problem(error.code, _detail_of(error))
+    if problems:
+        faults = [Fault(clean(fault.field), clean(fault.problem)) for fault in problems]
+        problem = msgspec.structs.replace(problem, errors=faults)
+    if isinstance(error, IdempotencyInProgress):
+        problem = msgspec.structs.replace(problem, task_id=error.task_id)
+    return problem
+
+
+def _detail_of(error: DtqError) -> str:
+    """Return what a stranger may read; of a broker's troubles only that there are some."""
+    match error:
+        case OutcomeUnknown():
+            return "the broker did not answer in time: the request may or may not have been carried out"
+        case BrokerUnavailable():
+            return "the broker is unavailable: nothing was done"
+        case UnsuitableBroker():
+            return "the broker cannot be used as it is set up: nothing was done"
+        case _:
+            return str(error)
+
+
+def _headers_of(error: DtqError) -> dict[str, str]:
+    match STATUS_OF.get(error.code):
+        case HTTPStatus.SERVICE_UNAVAILABLE | HTTPStatus.TOO_MANY_REQUESTS:
+            return {"Retry-After": RETRY_AFTER_S}
+        case HTTPStatus.UNAUTHORIZED:
+            return {"WWW-Authenticate": "X-API-Key"}
+        case _:
+            return {}
+
+
+def _problem_of_framework(error: HTTPException) -> Problem:
+    code = _FRAMEWORK_CODES.get(HTTPStatus(error.status_code), "INVALID_REQUEST")
+    problem = _problem(code, error.detail)
+    if isinstance(error, ValidationException) and isinstance(error.extra, list):
+        faults = [Fault(clean(str(one.get("key"))), clean(str(one.get("message")))) for one in error.extra]
+        problem = msgspec.structs.replace(problem, errors=faults)
+    return problem
+
+
+def _problem(code: str, detail: str) -> Problem:
+    status = STATUS_OF.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
+    return Problem(status=status, title=status.phrase, code=code, detail=clean(detail))
+
+
+def _response(problem: Problem, *, headers: dict[str, str]) -> Response[bytes]:
+    content = msgspec.json.encode(problem)
+    return Response(content, status_code=problem.status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _where(error: Exception) -> str:
+    """Return the line that raised, without the values that it worked on."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return "" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"

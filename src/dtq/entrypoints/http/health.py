@@ -1,0 +1,57 @@
+"""Whether the process lives, and whether it can serve."""
+
+import asyncio
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Final
+
+from litestar import MediaType, Response, get
+from litestar.di import NamedDependency
+
+from dtq.domain.admission import DEFAULT_QUEUE
+from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
+from dtq.entrypoints.http.errors import RETRY_AFTER_S
+from dtq.entrypoints.http.schemas import Health, Readiness
+from dtq.ports.backend import Backend
+
+PATIENCE: Final = timedelta(seconds=2)
+CLOCK_TOLERANCE: Final = timedelta(seconds=1)
+
+
+@get("/health", tags=["health"], summary="Is the process alive?")
+async def health() -> Health:
+    """Answer as long as the process lives, whatever the broker does."""
+    return Health()
+
+
+@get("/ready", tags=["health"], summary="Can requests be served?")
+async def ready(backend: NamedDependency[Backend]) -> Response[Readiness]:
+    """Answer 200 if the broker can be used now, otherwise 503 with what stands in the way."""
+    state = await readiness(backend)
+    if state.problems:
+        headers = {"Retry-After": RETRY_AFTER_S}
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+        return Response(state, status_code=status, media_type=MediaType.JSON, headers=headers)
+    return Response(state, status_code=HTTPStatus.OK, media_type=MediaType.JSON)
+
+
+async def readiness(backend: Backend) -> Readiness:
+    """Ask the broker how it is, and whether the default queue can be read; mend what is lost of that."""
+    try:
+        async with asyncio.timeout(PATIENCE.total_seconds()):
+            facts = await backend.server.inspect()
+            if not facts.problems and DEFAULT_QUEUE not in await backend.queues.names():
+                await backend.queues.register(DEFAULT_QUEUE)
+    except TimeoutError:
+        return _unready(f"no answer within {PATIENCE.total_seconds():g} s")
+    except (BrokerUnavailable, UnsuitableBroker) as error:
+        return _unready(f"{type(error).__name__}: {error}")
+    warnings = list(facts.warnings)
+    if abs(facts.host_offset) > CLOCK_TOLERANCE:
+        warnings.append(f"this host's clock is off from the broker's by {facts.host_offset.total_seconds():g} s")
+    state = "not ready" if facts.problems else "ready"
+    return Readiness(status=state, broker=facts.description, problems=list(facts.problems), warnings=warnings)
+
+
+def _unready(problem: str) -> Readiness:
+    return Readiness(status="not ready", broker="unknown", problems=[problem], warnings=[])

@@ -1,0 +1,88 @@
+"""What the API reads and answers, beside the views of a task."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dtq.domain.admission import FIELDS
+from dtq.domain.errors import FieldProblem, InvalidRequest, InvalidTask
+from dtq.domain.json_text import MAX_DEPTH
+from dtq.domain.status import TaskStatus
+
+AS_TEXT: Final = frozenset({"payload", "metadata"})
+"""The fields that are stored as the text that was received."""
+
+_NO_VALUE: Final = b""
+"""Stands for a value that cannot be read; no field accepts it."""
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """A task that was accepted, or cancelled."""
+
+    task_id: str
+    status: TaskStatus
+
+
+class GoneDuplicate(Struct, frozen=True, kw_only=True):
+    """The key of a submission belongs to a task that has ended and is not stored any more."""
+
+    task_id: str
+    status: TaskStatus | None = None
+    duplicate: bool = True
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """The process is alive."""
+
+    status: str = "ok"
+
+
+class Readiness(Struct, frozen=True, kw_only=True):
+    """Whether requests can be served now, and what stands in the way."""
+
+    status: str
+    broker: str
+    problems: list[str]
+    warnings: list[str]
+
+
+def check_content_type(value: str | None) -> None:
+    """Let only JSON in UTF-8 pass. Raises InvalidRequest."""
+    kind, *parameters = [part.strip().lower() for part in (value or "").split(";")]
+    charsets = [part.partition("=")[2].strip('"') for part in parameters if part.startswith("charset=")]
+    if kind == "application/json" and all(charset in {"utf-8", "utf8"} for charset in charsets):
+        return
+    raise InvalidRequest((FieldProblem("Content-Type", "must be application/json, in UTF-8"),))
+
+
+def task_fields(body: bytes) -> dict[str, object]:
+    """Read the members of a submission, payload and metadata as their text, of duplicates the last.
+
+    Raises InvalidTask where the body is no JSON object; a member that cannot be read is left for admission to refuse.
+    """
+    try:
+        members = msgspec.json.decode(body, type=dict[str, Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidTask((FieldProblem("body", f"must be a JSON object: {error}"),)) from error
+    except RecursionError as error:
+        raise InvalidTask((FieldProblem("body", f"nested deeper than {MAX_DEPTH} levels"),)) from error
+    return {name: _value(name, bytes(value)) for name, value in members.items()}
+
+
+def _value(name: str, text: bytes) -> object:
+    if name not in FIELDS or text == b"null":
+        return None
+    try:
+        if name in AS_TEXT:
+            return text.decode()
+        # no other field is an array or an object, so its depth need not be followed
+        return _NO_VALUE if text[:1] in {b"[", b"{"} else msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _NO_VALUE
+
+
+def with_header(fields: Mapping[str, object], *, idempotency_key: str | None) -> dict[str, object]:
+    """Let the Idempotency-Key header win over the body's member (contract section 5)."""
+    return dict(fields) if idempotency_key is None else {**fields, "idempotency_key": idempotency_key}

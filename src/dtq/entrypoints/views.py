@@ -1,0 +1,149 @@
+"""What people and programs are shown of a task: the same members in HTTP answers and on the command line."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dtq.application.tasks import TaskView
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import AttemptRecord, Task
+
+JsonObject = dict[str, Any]
+
+
+class AttemptBody(Struct, frozen=True, kw_only=True):
+    """One attempt that has ended."""
+
+    attempt: int
+    started_at: datetime | None
+    finished_at: datetime
+    worker_id: str | None
+    error_class: str | None
+    error_message: str | None
+    retryable: bool | None
+    retry_delay_ms: int | None
+
+
+class TaskBody(Struct, frozen=True, kw_only=True):
+    """A task. Lists leave out payload, result and history; `duplicate` is there only where a submission was one."""
+
+    task_id: str
+    idempotency_key: str | None
+    task_type: str
+    queue: str
+    priority: int
+    status: TaskStatus
+    attempt: int
+    max_attempts: int
+    timeout_ms: int
+    created_at: datetime
+    available_at: datetime
+    metadata: JsonObject
+    started_at: datetime | None
+    finished_at: datetime | None
+    duration_ms: int | None
+    worker_id: str | None
+    error_class: str | None
+    error_message: str | None
+    retryable: bool | None
+    retry_delay_ms: int | None
+    cancel_requested: bool
+    payload: JsonObject | UnsetType = UNSET
+    result: Any | UnsetType = UNSET
+    result_expired: bool | UnsetType = UNSET
+    result_truncated: bool | UnsetType = UNSET
+    history: list[AttemptBody] | UnsetType = UNSET
+    duplicate: bool | UnsetType = UNSET
+
+
+class TaskList(Struct, frozen=True, kw_only=True):
+    """Tasks, the newest first."""
+
+    tasks: list[TaskBody]
+
+
+def summary(task: Task) -> TaskBody:
+    """Show a task as it stands in a list."""
+    failure = task.failure
+    return TaskBody(
+        task_id=task.task_id,
+        idempotency_key=task.idempotency_key,
+        task_type=task.task_type,
+        queue=task.queue,
+        priority=task.priority,
+        status=task.status,
+        attempt=task.attempt,
+        max_attempts=task.max_attempts,
+        timeout_ms=_milliseconds(task.timeout),
+        created_at=task.created_at,
+        available_at=task.available_at,
+        metadata=_metadata(task),
+        started_at=task.started_at,
+        finished_at=task.finished_at,
+        duration_ms=None if task.duration is None else _milliseconds(task.duration),
+        worker_id=task.worker_id,
+        error_class=None if failure is None else failure.error_class,
+        error_message=None if failure is None else failure.error_message,
+        retryable=None if failure is None else failure.retryable,
+        retry_delay_ms=None if task.retry_delay is None else _milliseconds(task.retry_delay),
+        cancel_requested=task.cancel_requested,
+    )
+
+
+def full(view: TaskView, *, duplicate: bool | UnsetType = UNSET) -> TaskBody:
+    """Show everything of a task that is meant for the eye."""
+    task = view.task
+    return msgspec.structs.replace(
+        summary(task),
+        payload=UNSET if task.payload is None else _as_received(task.payload),
+        result=None if view.result is None else _as_received(view.result),
+        result_expired=view.result_expired,
+        result_truncated=task.result_truncated,
+        history=[_attempt(record) for record in task.history],
+        duplicate=duplicate,
+    )
+
+
+def listed(tasks: Sequence[Task]) -> TaskList:
+    """Show tasks as a list."""
+    return TaskList(tasks=[summary(task) for task in tasks])
+
+
+def _attempt(record: AttemptRecord) -> AttemptBody:
+    failure = record.failure
+    return AttemptBody(
+        attempt=record.attempt,
+        started_at=record.started_at,
+        finished_at=record.finished_at,
+        worker_id=record.worker_id,
+        error_class=None if failure is None else failure.error_class,
+        error_message=None if failure is None else failure.error_message,
+        retryable=None if failure is None else failure.retryable,
+        retry_delay_ms=None if record.retry_delay is None else _milliseconds(record.retry_delay),
+    )
+
+
+def _metadata(task: Task) -> JsonObject:
+    """Return the client's metadata as received, and what dtq itself remembers beside it."""
+    own: dict[str, object] = {}
+    if task.previous_attempts:
+        own["previous_attempts"] = [_attempt(record) for record in task.previous_attempts]
+    if task.previous_attempts_dropped:
+        own["previous_attempts_dropped"] = task.previous_attempts_dropped
+    if task.discarded:
+        own["discarded"] = True
+    if not own:
+        return _as_received(task.metadata)
+    return {**msgspec.json.decode(task.metadata, type=dict[str, Raw]), **own}
+
+
+def _as_received(text: str) -> JsonObject:
+    """Let *text* stand in an answer as it is; decoded and encoded again, large numbers would lose digits."""
+    return cast("JsonObject", Raw(text.encode()))
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
