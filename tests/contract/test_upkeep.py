@@ -1,0 +1,224 @@
+"""Upkeep: one test for each sentence of its docstrings."""
+
+from datetime import timedelta
+
+import pytest
+
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import QueueName, Task
+from tests.contract.harness import Harness
+from tests.contract.steps import (
+    PEER,
+    VISIBILITY,
+    bare,
+    bring_to,
+    cancel,
+    claim,
+    key_record,
+    now,
+    seconds,
+    stored,
+    submit,
+    take,
+)
+from tests.factories import QUEUE, WORKER, an_audit_entry, an_event
+
+DAY = timedelta(days=1)
+ALIVE = [TaskStatus.PENDING, TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RETRYING]
+OTHER = QueueName("other")
+
+
+async def _all_strays(harness: Harness, *, limit: int = 3) -> list[Task]:
+    cursor = ""
+    found: list[Task] = []
+    for _ in range(1_000):
+        cursor, strays = await harness.backend.upkeep.strays(cursor, limit=limit)
+        found += strays
+        if cursor == "":
+            return found
+    raise AssertionError("the cursor never ends")
+
+
+@pytest.mark.parametrize("status", ALIVE)
+async def test_a_live_task_in_no_place_is_a_stray(harness: Harness, status: TaskStatus) -> None:
+    task = await bring_to(harness, status)
+    await harness.orphan(task.task_id)
+
+    assert [bare(task)] == await _all_strays(harness)
+
+
+@pytest.mark.parametrize("status", TaskStatus)
+async def test_a_task_that_ended_or_has_its_place_is_no_stray(harness: Harness, status: TaskStatus) -> None:
+    await bring_to(harness, status)
+
+    assert [] == await _all_strays(harness)
+
+
+async def test_a_task_on_loan_is_no_stray(harness: Harness) -> None:
+    await claim(harness, await bring_to(harness, TaskStatus.PENDING))
+
+    assert [] == await _all_strays(harness)
+
+
+async def test_a_dead_letter_that_is_gone_makes_no_stray(harness: Harness) -> None:
+    task = await bring_to(harness, TaskStatus.DEAD_LETTERED)
+    await harness.orphan(task.task_id)
+
+    assert [] == await _all_strays(harness)
+
+
+async def test_the_cursor_leads_past_every_task(harness: Harness) -> None:
+    tasks = [await submit(harness) for _ in range(25)]
+    for task in tasks[::5]:
+        await harness.orphan(task.task_id)
+
+    found = await _all_strays(harness, limit=2)
+
+    assert {task.task_id for task in tasks[::5]} == {task.task_id for task in found}
+
+
+async def test_keep_alive_renews_what_has_waited_for_long(harness: Harness) -> None:
+    task = await submit(harness, idempotency_key="k")
+    retention = harness.options.retention
+    await harness.advance(retention.idempotency - timedelta(hours=1))
+
+    assert 1 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness) - seconds(60), limit=9)
+
+    await harness.advance(retention.idempotency - timedelta(minutes=1))
+    record = await key_record(harness, "k")
+    assert record is not None
+    assert task.task_id == record.task_id
+    await harness.advance(retention.task - retention.idempotency)
+    assert bare(task) == bare(await stored(harness, task.task_id))
+
+
+async def test_keep_alive_leaves_what_is_younger(harness: Harness) -> None:
+    before = now(harness) - seconds(60)
+    await submit(harness)
+
+    assert 0 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=before, limit=9)
+
+
+async def test_keep_alive_renews_at_most_the_limit(harness: Harness) -> None:
+    for _ in range(3):
+        await submit(harness)
+    await harness.advance(DAY)
+
+    assert 2 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness), limit=2)
+
+
+async def test_keep_alive_renews_one_queue(harness: Harness) -> None:
+    await submit(harness, queue=OTHER)
+    await harness.advance(DAY)
+
+    assert 0 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness), limit=9)
+
+
+async def test_keep_alive_leaves_a_record_of_another_task_alone(harness: Harness) -> None:
+    lifetime = harness.options.retention.idempotency
+    await submit(harness, idempotency_key="k")
+    await harness.advance(lifetime)
+    other = await submit(harness, idempotency_key="k", delay=seconds(10))
+    await harness.advance(lifetime - timedelta(minutes=1))
+
+    await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness) - seconds(5), limit=9)
+
+    record = await key_record(harness, "k")
+    assert record is not None
+    assert other.task_id == record.task_id
+    await harness.advance(timedelta(minutes=2))
+    assert await key_record(harness, "k") is None
+
+
+async def test_keep_alive_makes_no_record(harness: Harness) -> None:
+    task = await submit(harness, idempotency_key="k")
+    await harness.advance(2 * DAY)
+    gone = await submit(harness)
+    await harness.evict(gone.task_id)
+
+    await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness), limit=9)
+
+    assert await key_record(harness, "k") is None
+    assert await harness.backend.broker.load(gone.task_id) is None
+    assert bare(task) == bare(await stored(harness, task.task_id))
+
+
+async def test_consumers_that_own_nothing_are_removed(harness: Harness) -> None:
+    await submit(harness)
+    await take(harness, worker=WORKER)
+    await take(harness, worker=PEER)
+    upkeep = harness.backend.upkeep
+
+    assert 1 == await upkeep.drop_consumers(QUEUE, alive=())
+    assert 0 == await upkeep.drop_consumers(QUEUE, alive=())
+
+
+async def test_consumers_that_own_something_are_kept_and_lose_nothing(harness: Harness) -> None:
+    task = await submit(harness)
+    await take(harness, worker=WORKER)
+
+    await harness.backend.upkeep.drop_consumers(QUEUE, alive=())
+
+    assert [task.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))
+    await harness.advance(VISIBILITY)
+    assert 1 == len(await take(harness, worker=PEER, reap_idle=VISIBILITY))
+
+
+async def test_consumers_that_are_alive_are_kept(harness: Harness) -> None:
+    await take(harness, worker=WORKER)
+    await take(harness, worker=PEER)
+
+    assert 1 == await harness.backend.upkeep.drop_consumers(QUEUE, alive=[WORKER])
+
+
+async def test_a_removed_consumer_can_come_back(harness: Harness) -> None:
+    await take(harness, worker=WORKER)
+    await harness.backend.upkeep.drop_consumers(QUEUE, alive=())
+    await submit(harness)
+
+    assert 1 == len(await take(harness, worker=WORKER))
+
+
+async def test_an_idle_queue_is_forgotten(harness: Harness) -> None:
+    await bring_to(harness, TaskStatus.SUCCEEDED)
+
+    assert await harness.backend.upkeep.retire(QUEUE)
+    assert [] == list(await harness.backend.queues.names())
+    assert not await harness.backend.upkeep.retire(QUEUE)
+
+
+@pytest.mark.parametrize("status", ALIVE)
+async def test_a_queue_with_work_is_not_forgotten(harness: Harness, status: TaskStatus) -> None:
+    task = await bring_to(harness, status)
+
+    assert not await harness.backend.upkeep.retire(QUEUE)
+    assert [QUEUE] == list(await harness.backend.queues.names())
+    assert not task.is_terminal
+
+
+async def test_a_paused_queue_is_not_forgotten(harness: Harness) -> None:
+    await harness.backend.queues.register(QUEUE)
+    await harness.backend.queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
+
+    assert not await harness.backend.upkeep.retire(QUEUE)
+    assert (await harness.backend.queues.stats(QUEUE)).paused
+
+
+async def test_a_forgotten_queue_can_come_back(harness: Harness) -> None:
+    await bring_to(harness, TaskStatus.SUCCEEDED)
+    await harness.backend.upkeep.retire(QUEUE)
+
+    task = await submit(harness)
+
+    assert [QUEUE] == list(await harness.backend.queues.names())
+    assert [task.receipt] == [one.receipt for one in await take(harness)]
+
+
+async def test_cancel_marks_that_no_entry_can_need_are_removed(harness: Harness) -> None:
+    for _ in range(3):
+        await cancel(harness, await submit(harness))
+    await harness.advance(DAY)
+
+    counts = [await harness.backend.upkeep.drop_marks(limit=2) for _ in range(3)]
+
+    assert [2, 1, 0] == counts
