@@ -38,6 +38,10 @@ class Patience:
         """Return what *call* returns. Raises OutcomeUnknown where any of its tries may have been carried out."""
         return await self._repeat(call)
 
+    async def once(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
+        """Return what *call*, which must not be repeated, returns. Raises OutcomeUnknown if it is out of time."""
+        return await self._in_time(call)
+
     async def _repeat(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
         is_unknown = False
         for pause in (*PAUSES, None):

@@ -1,24 +1,37 @@
-"""One worker: its states, its loops, and how it ends."""
+"""One worker: how it begins, what it runs, and how it ends."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from functools import partial
 
+from dtq.application.backoff import Backoff
 from dtq.application.beat_runner import BeatRunner
+from dtq.application.crew import Crew, Tools
+from dtq.application.execution import SWALLOW_GRACE
+from dtq.application.group_commit import GroupCommit
+from dtq.application.handover import Condition, Handover
+from dtq.application.loops.beat import Beat
+from dtq.application.loops.supervise import Supervisor
+from dtq.application.nudge import Nudge, StopSign
+from dtq.application.observers import Observers
+from dtq.application.presence import Presence
 from dtq.application.settings import ExitCode, WorkerSettings
-from dtq.domain.errors import DtqError
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.workers import Heartbeat
 from dtq.handlers import Registry
 from dtq.ports.backend import Backend
+from dtq.ports.broker import LeaseReport
 from dtq.ports.environment import Chance, Ids
 from dtq.ports.events import Observer
 
 
-class WorkerIdInUse(DtqError):
-    """Another worker of this id is alive."""
-
-    code = "WORKER_ID_IN_USE"
-
-
 class Worker:
-    """Runs the handlers of *registry* on the work of one queue until it is asked to stop."""
+    """Runs the handlers of *registry* on the work of one queue until it is asked to stop.
+
+    *abort* ends the process at once; the beat calls it, from its own thread, where the main loop hangs for good.
+    """
 
     def __init__(
         self,
@@ -33,11 +46,183 @@ class Worker:
         beat: BeatRunner,
         abort: Callable[[ExitCode], None],
     ) -> None:
-        """*abort* ends the process at once; the beat calls it, from its own thread, where the main loop hangs."""
+        self._backend = backend
+        self._registry = registry
+        self._settings = settings
+        self._ids = ids
+        self._chance = chance
+        self._observer = Observers(observers)
+        self._beat_runner = beat
+        self._abort = abort
+        self._stop = StopSign(backend.clock)
+        self._exit_now = StopSign(backend.clock)
+        self._nudge = Nudge(backend.clock)
+        self._changed = Nudge(backend.clock)
+        self._is_stuck = False
+        self._presence = Presence(backend, settings=settings, ids=ids, observer=self._observer)
+        self._requests = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._handover = Handover(on_reports=self._hear_reports, on_trouble=self._hear_trouble)
+        tools = Tools(
+            backend=backend,
+            settings=settings,
+            ids=ids,
+            chance=chance,
+            observer=self._observer,
+            stop=self._stop,
+            nudge=self._nudge,
+            commits=GroupCommit(backend.broker.commit),
+        )
+        self._crew = Crew(tools, registry=registry, retryable=retryable, on_change=self._publish)
+        self._supervisor = Supervisor(
+            stop=self._stop, chance=chance, observer=self._observer, on_outage=self._crew.outage
+        )
 
     async def run(self) -> ExitCode:
-        """Work until asked to stop. Raises WorkerIdInUse or UnsuitableBroker; an outage ends nothing."""
-        raise NotImplementedError
+        """Work until asked to stop, and say how it ended; no outage of the broker ends it.
+
+        Raises WorkerIdInUse, or UnsuitableBroker where the server must not be used. Threads of sync handlers may still
+        run when this returns; a process that is to end must not wait for them.
+        """
+        self._loop = asyncio.get_running_loop()
+        life = asyncio.create_task(self._live(), name="worker")
+        exit_now = asyncio.create_task(self._exit_now.wait(), name="exit-now")
+        try:
+            await asyncio.wait({life, exit_now}, return_when=asyncio.FIRST_COMPLETED)
+            if life.done():
+                return life.result()
+            self._observer.noticed("exiting_at_once", active=len(self._crew.in_flight.holds))
+            return ExitCode.WORK_LEFT if self._crew.in_flight.holds else ExitCode.DRAINED
+        finally:
+            life.cancel()
+            exit_now.cancel()
+            self._crew.pool.shutdown(wait=False, cancel_futures=True)
 
     def request_stop(self) -> None:
-        """Drain; asked a second time, end now. To be called on the worker's event loop."""
+        """Drain; asked a second time, end now. To be called on the worker's event loop, as by a signal handler."""
+        self._requests += 1
+        if self._requests > 1:
+            self._exit_now.show()
+        self._begin_to_stop()
+
+    async def _live(self) -> ExitCode:
+        heartbeat = await self._enter()
+        if heartbeat is None:
+            return ExitCode.DRAINED
+        crew, run = self._crew, self._supervisor.run
+        beat = Beat(self._handover, settings=self._settings, heartbeat=heartbeat, abort=self._abort)
+        lasting = [
+            asyncio.create_task(self._tick(), name="tick"),
+            asyncio.create_task(run(crew.listen.step, name="listen")),
+        ]
+        stopping = [
+            asyncio.create_task(run(crew.poll.step, name="poll")),
+            asyncio.create_task(run(crew.lead.step, name="lead")),
+            asyncio.create_task(run(crew.sweeps.step, name="sweeps")),
+        ]
+        self._publish()
+        self._beat_runner.start(beat.run)
+        try:
+            await self._stop.wait()
+            return await self._drain(stopping)
+        finally:
+            for task in (*lasting, *stopping):
+                task.cancel()
+            await asyncio.gather(*lasting, *stopping, return_exceptions=True)
+            await self._beat_runner.stop()
+
+    async def _enter(self) -> Heartbeat | None:
+        """Register, however long the broker is out of reach; None where the worker is to stop before that."""
+        backoff = Backoff(self._chance)
+        task_types = tuple(handler.name for handler in self._registry)
+        while not self._stop.is_raised():
+            try:
+                heartbeat, facts = await self._presence.enter(task_types)
+            except BrokerUnavailable as error:
+                self._observer.noticed("start_delayed", error=type(error).__name__, reason=str(error))
+                self._crew.reaping.outage()
+                await self._stop.pause(backoff.pause())
+                continue
+            if facts.uptime < self._settings.visibility_timeout:
+                self._crew.reaping.outage()
+            return heartbeat
+        return None
+
+    async def _drain(self, stopping: Sequence["asyncio.Task[None]"]) -> ExitCode:
+        """Finish what is running, as long as it may take; hand back the rest; say goodbye."""
+        crew = self._crew
+        ends_at = self._backend.clock.monotonic() + self._settings.drain_timeout.total_seconds()
+        self._observer.noticed("draining", active=len(crew.in_flight.holds))
+        self._publish()
+        await asyncio.wait(stopping)
+        await self._try("poll", crew.poll.finish)
+        await self._try("lead", crew.lead.resign)
+        while crew.in_flight.holds and (left := ends_at - self._backend.clock.monotonic()) > 0:
+            await self._changed.wait(at_most=timedelta(seconds=left))
+        abandoned = await crew.running.abandon()
+        # from here on nothing is extended, so that what is handed back stays handed back
+        await self._beat_runner.stop()
+        is_back = await self._try("hand_back", partial(crew.hand_back.give_all_but, ()))
+        await self._try("presence", self._presence.leave)
+        is_whole = is_back and not abandoned and not self._is_stuck
+        self._observer.noticed("drained", abandoned=abandoned, stuck=self._is_stuck)
+        return ExitCode.DRAINED if is_whole else ExitCode.WORK_LEFT
+
+    async def _try(self, name: str, call: Callable[[], Awaitable[object]]) -> bool:
+        """Do what a drain does last, if the broker lets it; what it does not is found out by the peers, only later."""
+        try:
+            await call()
+        except BrokerUnavailable as error:
+            self._observer.noticed("drain_incomplete", part=name, error=type(error).__name__)
+            return False
+        return True
+
+    async def _tick(self) -> None:
+        """Show the beat that the main loop lives."""
+        while True:
+            self._handover.ticks += 1
+            await self._backend.clock.sleep(self._settings.beat_interval / 2)
+
+    def _publish(self) -> None:
+        """Tell the beat how the worker is, and let the loops look at it."""
+        tally = self._crew.settling.tally
+        holds = self._crew.in_flight.holds
+        self._handover.condition = Condition(
+            holds=holds,
+            active=len(holds),
+            draining=self._stop.is_raised(),
+            processed=tally.processed,
+            failed=tally.failed,
+            retried=tally.retried,
+        )
+        self._nudge.give()
+        self._changed.give()
+        if self._crew.in_flight.is_stuck:
+            # a handler that only overruns a little frees its slot in a moment
+            self._backend.clock.call_later(SWALLOW_GRACE, self._stop_if_stuck)
+
+    def _stop_if_stuck(self) -> None:
+        if self._crew.in_flight.is_stuck and not self._is_stuck:
+            self._is_stuck = True
+            self._observer.noticed("every_slot_is_stuck", concurrency=self._settings.concurrency)
+            self._begin_to_stop()
+
+    def _begin_to_stop(self) -> None:
+        self._stop.show()
+        self._nudge.give()
+
+    def _hear_reports(self, reports: Sequence[LeaseReport]) -> None:
+        self._call_soon(lambda: self._crew.leases.note(reports))
+
+    def _hear_trouble(self, what: str, error: str) -> None:
+        self._call_soon(lambda: self._note_trouble(what, error))
+
+    def _note_trouble(self, what: str, error: str) -> None:
+        self._observer.noticed(what, error=error)
+        self._crew.outage()
+
+    def _call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back on the main loop, from whatever thread; a closed loop has no use for it any more."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(callback)

@@ -1,0 +1,204 @@
+"""One handler, run under its deadline; whatever it does, the worker lives on."""
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from dtq.application.results import not_serializable, outcome_of
+from dtq.domain.json_text import JsonProblem, parse_object
+from dtq.domain.outcome import Outcome, classify, failed, timed_out, undecodable, unknown_task_type
+from dtq.domain.task import Task, WorkerId
+from dtq.handlers import Handler, Registry, TaskContext
+from dtq.ports.environment import Clock, Timer
+
+SWALLOW_GRACE: Final = timedelta(seconds=1)
+"""How long a canceled async handler may take to end before it is given up."""
+
+
+class StopReason(Enum):
+    """Why a handler is told to stop."""
+
+    TIMEOUT = "timeout"
+    CANCEL = "cancel"
+    LOST = "lost"
+    """The lease is another worker's: nothing is recorded."""
+    DRAIN = "drain"
+    """The worker ends: nothing is recorded, and the entry is handed back."""
+
+
+_UNRECORDED: Final = frozenset({StopReason.LOST, StopReason.DRAIN})
+
+
+class ExecutionRules(Struct, frozen=True, kw_only=True):
+    """What every attempt of a worker has in common."""
+
+    worker_id: WorkerId
+    result_max_bytes: int
+    retryable: tuple[type[BaseException], ...]
+
+
+class Attempt:
+    """One run of one handler.
+
+    ``outcome`` is decided when the handler ends or is given up, and is None where nothing is to be recorded; ``ended``
+    when the handler has really ended, which for one that cannot be stopped is later.
+    """
+
+    def __init__(self, task: Task, *, clock: Clock, rules: ExecutionRules) -> None:
+        loop = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[Outcome | None] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        self._task = task
+        self._clock = clock
+        self._rules = rules
+        self._reason: StopReason | None = None
+        self._ends_at = clock.monotonic() + task.timeout.total_seconds()
+        self._timers: list[Timer] = []
+        self._runner: asyncio.Task[None] | None = None
+
+    def stop(self, reason: StopReason) -> None:
+        """Tell the handler to stop, as far as it can be told; without effect once the outcome is decided."""
+        if self.outcome.done():
+            return
+        if self._reason is None or reason in _UNRECORDED:
+            self._reason = reason
+        if self._runner is not None:
+            self._runner.cancel()
+            self._timers.append(self._clock.call_later(SWALLOW_GRACE, self._give_up))
+        elif reason is not StopReason.CANCEL:
+            # a thread cannot be stopped: its slot stays taken; after a cancel its end is waited for
+            self._give_up()
+
+    def refuse(self, outcome: Outcome) -> None:
+        """End the attempt without having run anything."""
+        self._end(outcome, self._clock.monotonic())
+
+    def run_async(self, handler: Handler, payload: Mapping[str, object]) -> None:
+        """Begin to run an async handler, in a task of its own."""
+        self._arm(self._clock.monotonic())
+        self._runner = asyncio.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
+        self._runner.add_done_callback(self._end_unbegun)
+
+    def run_sync(self, handler: Handler, payload: Mapping[str, object], *, pool: ThreadPoolExecutor) -> None:
+        """Begin to run a sync handler in a thread of *pool*."""
+        pool.submit(self._call_sync, handler, payload)
+
+    async def _call_async(self, handler: Handler, payload: Mapping[str, object]) -> None:
+        outcome: Outcome
+        try:
+            value = await _awaitable(handler.function, payload, self._context())
+            outcome = outcome_of(value, max_bytes=self._rules.result_max_bytes)
+        except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
+            outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
+        self._end(outcome, self._clock.monotonic())
+
+    def _call_sync(self, handler: Handler, payload: Mapping[str, object]) -> None:
+        self._tell(self._arm, self._clock.monotonic())
+        outcome: Outcome
+        try:
+            value = handler.function(payload, self._context())
+            outcome = _sync_outcome(value, max_bytes=self._rules.result_max_bytes)
+        except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
+            outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
+        self._tell(self._end, outcome, self._clock.monotonic())
+
+    def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
+        # the loop is closed where the worker had to leave this thread behind
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def _context(self) -> TaskContext:
+        ends_at = self._clock.monotonic() + self._task.timeout.total_seconds()
+        return TaskContext(
+            task_id=self._task.task_id,
+            idempotency_key=self._task.idempotency_key,
+            attempt=self._task.attempt,
+            worker_id=self._rules.worker_id,
+            queue=self._task.queue,
+            deadline=self._clock.now() + self._task.timeout,
+            seconds_left=lambda: ends_at - self._clock.monotonic(),
+        )
+
+    def _arm(self, started: float) -> None:
+        """Begin to count the time, from when the handler really started."""
+        self._ends_at = started + self._task.timeout.total_seconds()
+        left = timedelta(seconds=self._ends_at - self._clock.monotonic())
+        self._timers.append(self._clock.call_later(left, lambda: self.stop(StopReason.TIMEOUT)))
+
+    def _end_unbegun(self, _: "asyncio.Task[None]") -> None:
+        """End an attempt whose task was canceled before its first line ran."""
+        if not self.ended.done():
+            cancelled = classify(asyncio.CancelledError("canceled before it began"), retryable=())
+            self._end(cancelled, self._clock.monotonic())
+
+    def _end(self, outcome: Outcome, at: float) -> None:
+        if self._reason is None and at >= self._ends_at:
+            # a handler that blocked the loop kept the timer from going off: its late value does not count
+            self._reason = StopReason.TIMEOUT
+        self._decide(outcome)
+        if not self.ended.done():
+            self.ended.set_result(None)
+        for timer in self._timers:
+            timer.cancel()
+
+    def _give_up(self) -> None:
+        self._decide(failed("CancelledError", "it did not end when it was canceled", retryable=False))
+
+    def _decide(self, outcome: Outcome) -> None:
+        if self.outcome.done():
+            return
+        if self._reason in _UNRECORDED:
+            self.outcome.set_result(None)
+        elif self._reason is StopReason.TIMEOUT:
+            self.outcome.set_result(timed_out(self._task.timeout.total_seconds()))
+        else:
+            self.outcome.set_result(outcome)
+
+
+class Executor:
+    """Begins attempts: finds the handler, reads the payload, and runs the one on the other."""
+
+    def __init__(self, registry: Registry, *, clock: Clock, pool: ThreadPoolExecutor, rules: ExecutionRules) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._pool = pool
+        self._rules = rules
+
+    def begin(self, task: Task) -> Attempt:
+        """Begin the attempt that *task* was started for; its payload must be loaded."""
+        attempt = Attempt(task, clock=self._clock, rules=self._rules)
+        handler = self._registry.get(task.task_type)
+        if handler is None:
+            attempt.refuse(unknown_task_type(task.task_type))
+            return attempt
+        try:
+            payload = parse_object(task.payload or "")
+        except JsonProblem as problem:
+            attempt.refuse(undecodable(str(problem)))
+            return attempt
+        if handler.is_async:
+            attempt.run_async(handler, payload)
+        else:
+            attempt.run_sync(handler, payload, pool=self._pool)
+        return attempt
+
+
+async def _awaitable(function: Callable[..., object], payload: Mapping[str, object], context: TaskContext) -> object:
+    returned = function(payload, context)
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def _sync_outcome(value: object, *, max_bytes: int) -> Outcome:
+    if not inspect.isawaitable(value):
+        return outcome_of(value, max_bytes=max_bytes)
+    if inspect.iscoroutine(value):
+        value.close()
+    return not_serializable("a sync handler returned an awaitable; declare it with async def")

@@ -1,0 +1,172 @@
+"""The one loop that takes work: sweep, start, and wait only where nothing was found."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from dtq.application.hand_back import HandBack
+from dtq.application.in_flight import InFlight
+from dtq.application.leases import Leases
+from dtq.application.nudge import Nudge, StopSign
+from dtq.application.reaping import Reaping
+from dtq.application.starting import Starting
+from dtq.domain.task import QueueName, Receipt, WorkerId
+from dtq.ports.broker import Delivery, Fetch, WorkQueue
+from dtq.ports.environment import Clock
+from dtq.ports.events import Observer
+
+WAIT: Final = timedelta(milliseconds=500)
+"""How long one blocking read lasts. It is never cut short: a reply that nobody reads would strand its entries."""
+
+PAUSE: Final = timedelta(milliseconds=500)
+"""How long a worker rests where its queue is paused, unless it is told of the resume."""
+
+_LONG: Final = timedelta(seconds=5)
+
+
+class PollParts(Struct, frozen=True, kw_only=True):
+    """What the poll loop works with."""
+
+    broker: WorkQueue
+    in_flight: InFlight
+    leases: Leases
+    reaping: Reaping
+    starting: Starting
+    hand_back: HandBack
+    nudge: Nudge
+    stop: StopSign
+    clock: Clock
+    observer: Observer
+
+
+class Poll:
+    """Takes work for one worker, never more than it has empty slots; one ``step`` at a time."""
+
+    def __init__(self, parts: PollParts, *, queue: QueueName, worker: WorkerId) -> None:
+        self._parts = parts
+        self._queue = queue
+        self._worker = worker
+        self._waiting: asyncio.Task[Sequence[Receipt]] | None = None
+        self._is_dry = False
+        self._is_doubted = False
+        # true at first: a worker of this id may have lived before, and left entries behind
+        self._is_stranded = True
+
+    def outage(self) -> None:
+        """Take note that the broker was out of reach: the next step looks at what is owned before it takes more."""
+        self._parts.reaping.outage()
+        self._is_doubted = True
+        self._parts.nudge.give()
+
+    async def step(self) -> None:
+        """Sweep once, start what that brings, and rest where it brings nothing."""
+        if self._is_stranded or self._is_doubted:
+            self._is_doubted = False
+            self._is_stranded = True
+            await self._recover()
+        # whatever stops the sweep half-way leaves entries that are owned and not started
+        self._is_stranded = True
+        rest = await self._sweep()
+        self._is_stranded = False
+        if rest is not None and not self._parts.stop.is_raised():
+            await self._parts.nudge.wait(at_most=rest)
+
+    async def finish(self) -> None:
+        """Let the blocking read end, after the last step, and hand back whatever is owned and not being run."""
+        if self._waiting is not None:
+            await asyncio.wait({self._waiting})
+            # what it read, or may have read before it failed, is found among the owned entries
+            self._waiting.exception()
+            self._waiting = None
+        await self._recover()
+
+    async def _recover(self) -> None:
+        """Win back what is running, run what was started unheard, and hand back the rest of what is owned."""
+        parts = self._parts
+        await parts.leases.extend_all()
+        await parts.starting.resolve()
+        await parts.hand_back.give_all_but({hold.lease.receipt for hold in parts.in_flight.holds})
+        parts.reaping.recovered()
+        self._is_dry = False
+
+    async def _sweep(self) -> timedelta | None:
+        """Take and start work; return for how long to rest, or None where the next sweep is to follow at once."""
+        parts = self._parts
+        woken = self._woken()
+        room = parts.in_flight.free
+        if room == 0 or parts.stop.is_raised():
+            await parts.hand_back.give(woken)
+            return _LONG
+        is_reaping = parts.reaping.is_due
+        if self._is_dry and not woken and not is_reaping:
+            return self._await_work()
+        fetched, deliveries = await self._fetch(woken, room=room, is_reaping=is_reaping)
+        taken = [delivery.receipt for delivery in deliveries]
+        if parts.stop.is_raised():
+            await parts.hand_back.give({*woken, *taken})
+            return None
+        await parts.hand_back.give(set(woken).difference(taken))
+        await parts.starting.start(deliveries)
+        return self._next(fetched, is_reaping=is_reaping)
+
+    async def _fetch(
+        self, woken: Sequence[Receipt], *, room: int, is_reaping: bool
+    ) -> tuple[Fetch, Sequence[Delivery]]:
+        parts = self._parts
+        asked_at = parts.clock.monotonic()
+        fetched = await parts.broker.fetch(
+            self._queue,
+            worker=self._worker,
+            limit=room,
+            reap_idle=parts.reaping.idle if is_reaping else None,
+            held=woken,
+        )
+        deliveries = [one for one in fetched.deliveries if not parts.in_flight.owns(one.receipt)]
+        if is_reaping and not fetched.paused:
+            parts.reaping.done()
+        if parts.reaping.observe(fetched.now, asked_at=asked_at):
+            parts.observer.noticed("clock_jumped", queue=self._queue)
+            # their owners may be alive, and only seem silent: they win these entries back by their next extension
+            deliveries = [one for one in deliveries if one.task is None or one.task.lease is None]
+        return fetched, deliveries
+
+    def _next(self, fetched: Fetch, *, is_reaping: bool) -> timedelta | None:
+        parts = self._parts
+        if fetched.paused:
+            parts.reaping.ask()
+            return PAUSE
+        if fetched.faults:
+            parts.observer.noticed("sweep_incomplete", queue=self._queue, reason="; ".join(fetched.faults))
+            self._is_doubted = True
+            return None if fetched.deliveries else PAUSE
+        if fetched.deliveries:
+            return None
+        if not is_reaping:
+            parts.reaping.ask()
+            return None
+        self._is_dry = True
+        return self._await_work()
+
+    def _await_work(self) -> timedelta:
+        """Have a blocking read under way, and rest until it ends, or until reaping is due."""
+        parts = self._parts
+        if self._waiting is None:
+            self._waiting = asyncio.create_task(self._wait(), name="wait")
+            self._waiting.add_done_callback(lambda _: parts.nudge.give())
+        return parts.reaping.due_in
+
+    async def _wait(self) -> Sequence[Receipt]:
+        return await self._parts.broker.wait(self._queue, worker=self._worker, timeout=WAIT)
+
+    def _woken(self) -> Sequence[Receipt]:
+        """Return what the blocking read brought, if it has ended."""
+        waiting = self._waiting
+        if waiting is None or not waiting.done():
+            return ()
+        self._waiting = None
+        woken = waiting.result()
+        self._is_dry = self._is_dry and not woken
+        return woken

@@ -1,0 +1,120 @@
+"""The leader's sweeps: whatever is left behind is cleared away, and what waits long is kept."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from dtq.application.loops.strays import Strays
+from dtq.application.nudge import StopSign
+from dtq.domain.admission import DEFAULT_QUEUE
+from dtq.domain.events import EventType, worker_event
+from dtq.domain.task import WorkerId
+from dtq.domain.workers import expires_in
+from dtq.ports.broker import Schedule
+from dtq.ports.environment import Clock, Ids
+from dtq.ports.events import Observer
+from dtq.ports.queues import Queues, Upkeep
+from dtq.ports.workers import Workers
+
+CLAIM_TERM: Final = timedelta(seconds=60)
+"""After how long a task that a leader took on loan goes back to the schedule."""
+
+_BATCH: Final = 100
+_KEEP_ALIVE_LIMIT: Final = 100_000
+_REST: Final = timedelta(milliseconds=500)
+
+
+class UpkeepParts(Struct, frozen=True, kw_only=True):
+    """What the sweeps work with."""
+
+    schedule: Schedule
+    queues: Queues
+    upkeep: Upkeep
+    workers: Workers
+    strays: Strays
+    stop: StopSign
+    clock: Clock
+    ids: Ids
+    observer: Observer
+    is_leading: Callable[[], bool]
+
+
+class Duty:
+    """One sweep and its turns."""
+
+    def __init__(self, sweep: Callable[[], Awaitable[None]], *, every: timedelta) -> None:
+        self.sweep = sweep
+        self.every = every.total_seconds()
+        self.next_at = float("-inf")
+
+
+class Sweeps:
+    """Does whatever sweep is due while this worker leads; one ``step`` at a time."""
+
+    def __init__(self, parts: UpkeepParts, *, heartbeat_interval: timedelta, keep_alive_after: timedelta) -> None:
+        self._parts = parts
+        self._silence = expires_in(heartbeat_interval)
+        self._keep_alive_after = keep_alive_after
+        self._missing_since: dict[WorkerId, float] = {}
+        self._duties = (
+            Duty(self._return_claims, every=timedelta(seconds=5)),
+            Duty(self._remove_workers, every=heartbeat_interval),
+            Duty(parts.strays.step, every=_REST),
+            Duty(self._clear_queues, every=timedelta(seconds=60)),
+            Duty(self._drop_marks, every=timedelta(seconds=60)),
+            Duty(self._keep_alive, every=timedelta(hours=1)),
+        )
+
+    async def step(self) -> None:
+        """Do what is due, each sweep only while this worker leads, and rest."""
+        for duty in self._duties:
+            now = self._parts.clock.monotonic()
+            if not self._parts.is_leading() or self._parts.stop.is_raised():
+                break
+            if now >= duty.next_at:
+                await duty.sweep()
+                duty.next_at = now + duty.every
+        await self._parts.stop.pause(_REST)
+
+    async def _return_claims(self) -> None:
+        now = self._parts.clock.now()
+        while True:
+            returned = await self._parts.schedule.return_stale(claimed_before=now - CLAIM_TERM, now=now, limit=_BATCH)
+            if returned < _BATCH:
+                return
+
+    async def _remove_workers(self) -> None:
+        """Tell of workers that fell silent, after everybody had the time to see them as stale."""
+        parts = self._parts
+        now = parts.clock.monotonic()
+        silent = [worker for worker in await parts.workers.known() if await parts.workers.get(worker) is None]
+        self._missing_since = {worker: self._missing_since.get(worker, now) for worker in silent}
+        for worker, since in self._missing_since.items():
+            if now - since < self._silence.total_seconds():
+                continue
+            at, event_id = parts.clock.now(), parts.ids.token()
+            event = worker_event(EventType.WORKER_STALE, event_id=event_id, at=at, worker=worker, queue=None)
+            if await parts.workers.remove(worker, event=event):
+                parts.observer.happened(event)
+
+    async def _clear_queues(self) -> None:
+        """Remove the consumers of workers that are gone, and queues that nobody uses."""
+        parts = self._parts
+        known = await parts.workers.known()
+        beats = [await parts.workers.get(worker) for worker in known]
+        served = {DEFAULT_QUEUE} | {beat.queue for beat in beats if beat is not None}
+        for queue in await parts.queues.names():
+            await parts.upkeep.drop_consumers(queue, alive=known)
+            if queue not in served and await parts.upkeep.retire(queue):
+                parts.observer.noticed("queue_retired", queue=queue)
+
+    async def _drop_marks(self) -> None:
+        while await self._parts.upkeep.drop_marks(limit=_BATCH) == _BATCH:
+            pass
+
+    async def _keep_alive(self) -> None:
+        waiting_since = self._parts.clock.now() - self._keep_alive_after
+        for queue in await self._parts.queues.names():
+            await self._parts.upkeep.keep_alive(queue, waiting_since=waiting_since, limit=_KEEP_ALIVE_LIMIT)

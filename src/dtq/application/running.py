@@ -1,0 +1,68 @@
+"""From a started task to its recorded end: what happens in one slot."""
+
+import asyncio
+from datetime import timedelta
+
+from dtq.application.execution import Executor, StopReason
+from dtq.application.handover import Hold
+from dtq.application.in_flight import InFlight, Job
+from dtq.application.settling import Settling
+from dtq.domain.task import Task
+from dtq.ports.broker import HeldLease
+from dtq.ports.environment import Clock
+from dtq.ports.events import Observer
+
+
+class Running:
+    """Carries each started task through its slot: execute, record, and empty the slot when the handler has ended."""
+
+    def __init__(
+        self,
+        in_flight: InFlight,
+        *,
+        executor: Executor,
+        settling: Settling,
+        grace: timedelta,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._in_flight = in_flight
+        self._executor = executor
+        self._settling = settling
+        self._grace = grace
+        self._clock = clock
+        self._observer = observer
+        self._carriers: dict[Job, asyncio.Task[None]] = {}
+
+    def begin(self, task: Task, lease: HeldLease) -> None:
+        """Fill a slot with a task that was just started under *lease*."""
+        until = self._clock.monotonic() + (task.timeout + self._grace).total_seconds()
+        job = Job(task, hold=Hold(lease=lease, until=until), attempt=self._executor.begin(task))
+        self._in_flight.add(job)
+        carrier = asyncio.create_task(self._carry(job), name=f"carry-{task.task_id}")
+        self._carriers[job] = carrier
+        carrier.add_done_callback(lambda _: self._carriers.pop(job))
+
+    async def abandon(self) -> int:
+        """Stop whatever is active, record nothing more, and return how many attempts that were."""
+        jobs = self._in_flight.active()
+        for job in jobs:
+            job.attempt.stop(StopReason.DRAIN)
+        if jobs:
+            await asyncio.wait({job.attempt.outcome for job in jobs})
+        for job in self._in_flight.active():
+            # its outcome is known, but the broker does not take it
+            self._carriers[job].cancel()
+            self._in_flight.record(job)
+        return len(jobs)
+
+    async def _carry(self, job: Job) -> None:
+        try:
+            outcome = await job.attempt.outcome
+            if outcome is not None:
+                await self._settling.settle(job.task, lease=job.lease, outcome=outcome)
+        except Exception as error:  # noqa: BLE001 - an unknown fault in recording must not keep the slot for ever
+            self._observer.noticed("recording_failed", task_id=job.task.task_id, error=type(error).__name__)
+        self._in_flight.record(job)
+        await job.attempt.ended
+        self._in_flight.remove(job)

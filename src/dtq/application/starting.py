@@ -1,0 +1,160 @@
+"""What becomes of the entries that a sweep brought: started, acknowledged, buried, or handed back."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+from msgspec.structs import replace
+
+from dtq.application.group_commit import GroupCommit
+from dtq.application.hand_back import HandBack
+from dtq.domain.change import Change, Requirement
+from dtq.domain.decision import Acknowledge, Drop
+from dtq.domain.delivery import Claim, FailurePolicy, start
+from dtq.domain.entry import rebuild
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import LeaseToken, Receipt, Task, WorkerId
+from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
+from dtq.ports.broker import Broker, Delivery, HeldLease
+from dtq.ports.environment import Clock, Ids
+from dtq.ports.events import Observer
+
+_MAX_ROUNDS: Final = 5
+
+Run = Callable[[Task, HeldLease], None]
+
+
+class _Start:
+    """One delivery on its way to be started; ``repeat`` is a step that stopped half-way and must be sent again."""
+
+    def __init__(self, delivery: Delivery, *, lease: LeaseToken) -> None:
+        self.delivery = delivery
+        self.receipt = delivery.receipt
+        self.task = delivery.task
+        self.lease = lease
+        self.repeat: Change | None = None
+
+    def held(self, task: Task) -> HeldLease:
+        return HeldLease(task_id=task.task_id, receipt=self.receipt, lease=self.lease)
+
+
+class Starting:
+    """Starts deliveries; *run* is called for each that is now this worker's to run, payload loaded."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        commits: GroupCommit[Change, CommitAnswer],
+        hand_back: HandBack,
+        worker: WorkerId,
+        policy: FailurePolicy,
+        clock: Clock,
+        ids: Ids,
+        observer: Observer,
+        run: Run,
+    ) -> None:
+        self._broker = broker
+        self._commits = commits
+        self._hand_back = hand_back
+        self._worker = worker
+        self._policy = policy
+        self._clock = clock
+        self._ids = ids
+        self._observer = observer
+        self._run = run
+        self._doubtful: Sequence[tuple[_Start, Change]] = ()
+
+    async def start(self, deliveries: Sequence[Delivery]) -> None:
+        """Decide about each delivery and make it so: all starts in one commit, what moved meanwhile in another."""
+        waiting = [_Start(delivery, lease=self._ids.lease()) for delivery in deliveries]
+        returned: list[Receipt] = []
+        for _ in range(_MAX_ROUNDS):
+            decided: list[tuple[_Start, Change]] = []
+            for one in waiting:
+                change = one.repeat or await self._decide(one, returned)
+                if change is not None:
+                    decided.append((one, change))
+            waiting = await self._commit(decided, returned) if decided else []
+        await self._hand_back.give([*returned, *(one.receipt for one in waiting)])
+
+    async def resolve(self) -> None:
+        """Run what was started by a commit whose reply was lost, and forget the rest.
+
+        The lease is extended first: an entry that a peer has reaped meanwhile, but not started, is won back by that.
+        """
+        leases = [one.held(change.after) for one, change in self._doubtful]
+        reports = await self._broker.extend(leases, worker=self._worker) if leases else ()
+        kept = {report.lease for report in reports if report.kept}
+        started = [(one, change) for one, change in self._doubtful if one.lease in kept]
+        self._doubtful = ()
+        for one, change in started:
+            self._observer.committed(change)
+            self._run(change.after, one.held(change.after))
+
+    async def _decide(self, one: _Start, returned: list[Receipt]) -> Change | None:
+        """Decide about a delivery, and do at once what takes no commit."""
+        task = one.task or rebuild(one.delivery.fields, receipt=one.receipt)
+        if task is None:
+            await self._bury(one)
+            return None
+        decision: Change | Acknowledge | Drop
+        if one.task is None and one.delivery.cancelled:
+            decision = Acknowledge(absorbed=False)
+        else:
+            claim = Claim(worker=self._worker, lease=one.lease, receipt=one.receipt)
+            now, token = self._clock.now(), self._ids.token()
+            decision = start(task, claim=claim, now=now, token=token, policy=self._policy)
+        match decision:
+            case Change():
+                return decision
+            case Acknowledge(absorbed=absorbed):
+                if not await self._acknowledge(one, absorbed=absorbed):
+                    returned.append(one.receipt)
+            case Drop():
+                # only the lease of this very delivery can be found in the task: run it
+                self._run(task, one.held(task))
+            case _:
+                assert_never(decision)
+        return None
+
+    async def _bury(self, one: _Start) -> None:
+        await self._broker.bury(one.delivery, worker=self._worker, at=self._clock.now())
+        self._observer.noticed("malformed_entry", queue=one.receipt.queue, entry_id=one.receipt.entry_id)
+
+    async def _acknowledge(self, one: _Start, *, absorbed: bool) -> bool:
+        judged = replace(one.delivery, task=one.task)
+        token = self._ids.token()
+        return await self._broker.acknowledge(judged, worker=self._worker, absorbed=absorbed, token=token)
+
+    async def _commit(self, decided: Sequence[tuple[_Start, Change]], returned: list[Receipt]) -> list[_Start]:
+        """Commit what was decided, run what was started, and return what must be decided or sent again."""
+        self._doubtful = decided
+        answers = await self._commits.all([change for _, change in decided])
+        self._doubtful = ()
+        again: list[_Start] = []
+        for (one, change), answer in zip(decided, answers, strict=True):
+            one.repeat = None
+            match answer:
+                case Applied() | Already():
+                    self._made(one, change, answer)
+                case Conflict(task=found):
+                    one.task = None if found is None else replace(found, payload=one.delivery.fields.get("payload"))
+                    again.append(one)
+                case Refused(requirement=Requirement.UNPAUSED):
+                    returned.append(one.receipt)
+                case Refused(requirement=requirement):
+                    # the entry has another owner now, who decides about it
+                    self._observer.noticed("start_refused", requirement=requirement.value)
+                case Broken():
+                    one.repeat = change
+                    again.append(one)
+                case _:
+                    assert_never(answer)
+        return again
+
+    def _made(self, one: _Start, change: Change, answer: Applied | Already) -> None:
+        """Run what has been started, unless it was so long ago that the task has moved on."""
+        self._observer.committed(change)
+        stored = change.after if isinstance(answer, Applied) else answer.task
+        if change.after.status is TaskStatus.RUNNING and stored is not None and stored.lease == one.lease:
+            self._run(change.after, one.held(change.after))
