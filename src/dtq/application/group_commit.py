@@ -12,7 +12,7 @@ MAX_BATCH: Final = 100
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-_Waiting = tuple[Item, "asyncio.Future[Answer]"]
+_Waiting = tuple[Item, asyncio.Future[Answer]]
 
 
 class GroupCommit(Generic[Item, Answer]):

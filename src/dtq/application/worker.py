@@ -16,7 +16,7 @@ from dtq.application.loops.beat import Beat
 from dtq.application.loops.supervise import Supervisor
 from dtq.application.nudge import Nudge, StopSign
 from dtq.application.observers import Observers
-from dtq.application.presence import Presence
+from dtq.application.presence import Presence, WorkerIdInUse
 from dtq.application.settings import ExitCode, WorkerSettings
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.workers import Heartbeat
@@ -25,6 +25,8 @@ from dtq.ports.backend import Backend
 from dtq.ports.broker import LeaseReport
 from dtq.ports.environment import Chance, Ids
 from dtq.ports.events import Observer
+
+__all__ = ["Worker", "WorkerIdInUse"]
 
 
 class Worker:
