@@ -5,7 +5,7 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dtq.domain.admission import FIELDS, TaskSpec, admit
+from dtq.domain.admission import FIELDS, RESERVED_METADATA, TaskSpec, admit
 from dtq.domain.errors import FieldProblem, InvalidTask, PayloadTooLarge, UnknownTaskType
 from dtq.domain.json_text import MAX_DEPTH, is_too_deep, object_problem
 from tests.domain.factories import RULES
@@ -50,7 +50,7 @@ def answer_to(fields: Mapping[str, object]) -> TaskSpec | tuple[FieldProblem, ..
 
 @given(
     payload=json_texts(),
-    metadata=json_texts(),
+    metadata=json_texts().filter(lambda text: not json.loads(text).keys() & {"ttl_seconds", *RESERVED_METADATA}),
     queue=queues,
     key=st.none() | keys,
     numbers=st.fixed_dictionaries(
