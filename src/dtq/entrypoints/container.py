@@ -14,9 +14,10 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
 from dependency_injector import containers, providers
@@ -52,18 +53,32 @@ def connect(url: str, *, options: BackendOptions) -> Backend:
 
 
 def _connect_of(scheme: str) -> Connect:
-    # imported late: a process pays for the adapter it uses
-    if scheme in {"redis", "rediss"}:
-        from dtq.adapters.redis import connect as connect_redis
-
-        return connect_redis
-    if scheme == "memory":
-        from dtq.adapters.memory import connect as connect_memory
-
-        return connect_memory
+    if scheme in _OWN:
+        return _OWN[scheme]()
     for point in entry_points(group=ADAPTER_GROUP, name=scheme):
         return cast("Connect", point.load())
     raise UnknownScheme(f"no adapter serves the scheme {scheme!r}")
+
+
+# imported late, both of them: a process pays for the adapter it uses
+def _redis() -> Connect:
+    from dtq.adapters.redis import connect as connect_redis
+
+    return connect_redis
+
+
+def _memory() -> Connect:
+    from dtq.adapters.memory import connect as connect_memory
+
+    return connect_memory
+
+
+_OWN: Final[Mapping[str, Callable[[], Connect]]] = {"redis": _redis, "rediss": _redis, "memory": _memory}
+
+
+def known_own_schemes() -> tuple[str, ...]:
+    """Return the URL schemes that dtq's own adapters serve."""
+    return tuple(_OWN)
 
 
 def retryable_errors() -> tuple[type[BaseException], ...]:

@@ -7,7 +7,7 @@ import sys
 import traceback
 from typing import Final, NoReturn
 
-from dtq.application.worker import WorkerIdInUse
+from dtq.application.presence import WorkerIdInUse
 from dtq.domain.errors import UnsuitableBroker
 from dtq.entrypoints import loops
 from dtq.entrypoints.config import Settings, export_for_handlers

@@ -33,8 +33,6 @@ def add_to(commands: "argparse._SubParsersAction[ArgumentParser]") -> None:
 
 def run_worker(arguments: Namespace) -> int:
     """Work until a signal says stop."""
-    from dtq.entrypoints import worker
-
     settings = loaded_of(arguments).settings
     registry = load_registry(settings.modules)
     if not len(registry):
@@ -42,19 +40,23 @@ def run_worker(arguments: Namespace) -> int:
             "dtq: a worker needs task handlers, and no module with any is named: set DTQ_TASK_MODULES or --tasks"
         )
         return Exit.USAGE
+    # imported late, as below: a fault of the settings is told before anything heavy is loaded
+    from dtq.entrypoints import worker
+
     return worker.run(settings, registry=registry)
 
 
 def run_api(arguments: Namespace) -> int:
     """Serve the HTTP API until a signal says stop."""
+    settings = loaded_of(arguments).settings
     from dtq.entrypoints import api
 
-    settings = loaded_of(arguments).settings
     return api.run(settings, registry=load_registry(settings.modules))
 
 
 def run_dev(arguments: Namespace) -> int:
     """Run everything that is needed to try dtq, until Ctrl-C."""
+    loaded = loaded_of(arguments)
     from dtq.entrypoints import dev
 
-    return dev.run(loaded_of(arguments))
+    return dev.run(loaded)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from dtq.domain.audit import Actor
 from dtq.entrypoints import folder
 from dtq.entrypoints.cli.output import print_warnings
@@ -60,7 +62,11 @@ def loaded_of(arguments: Namespace) -> Loaded:
 
 def container_of(arguments: Namespace) -> Container:
     """Put together what a command that talks to the broker needs. Raises SettingsError, TaskModuleError."""
-    settings = loaded_of(arguments).settings
+    loaded = loaded_of(arguments)
+    settings = loaded.settings
+    if "DTQ_LOG_LEVEL" not in loaded.given:
+        # the answer says what was done; a log line beside it would only repeat that
+        settings = replace(settings, log_level="WARNING")
     registry = load_registry(settings.modules) if hasattr(arguments, "tasks") else Registry()
     return build(settings, registry=registry, service="cli")
 
