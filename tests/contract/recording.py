@@ -20,7 +20,7 @@ class Recording:
 
     async def heard(self) -> list[Event]:
         """Return every event since the recording began: a mark is published, and all that comes before it is it."""
-        mark = an_event(event_id=f"mark-{len(self._heard)}")
+        mark = an_event()
         await self._harness.backend.events.publish(mark)
         async with asyncio.timeout(10):
             while (event := await anext(self._events)) != mark:
