@@ -1,0 +1,194 @@
+"""Connections to one server, and the edge at which the driver's errors become ours.
+
+Nothing here sends a request twice: a reply that was lost may belong to a command that was carried out.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
+
+from hiredis import pack_command
+from redis.asyncio.connection import AbstractConnection, Connection, parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, BusyLoadingError, OutOfMemoryError, RedisError, ResponseError
+
+from dtq.adapters.redis.subscription import Subscription
+from dtq.domain.errors import BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.text import clean
+
+Argument: TypeAlias = str | bytes | int
+Reply: TypeAlias = Any
+"""What the server answers: text, a number, None, or a list of those; in a pipeline also a Rejected."""
+
+MAX_CONNECTIONS: Final = 64
+MAX_REASON: Final = 200
+"""How many characters of a server's error are passed on."""
+
+
+class Rejected(BrokerUnavailable):
+    """The server answered with an error of the given code, and did nothing of this command."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.reply_code = code
+
+
+class Client:
+    """A bounded set of connections, each used by one request at a time."""
+
+    def __init__(self, url: str, *, timeout: timedelta) -> None:
+        self._kind, self._settings = _connection_settings(url, timeout=timeout)
+        self._timeout = timeout.total_seconds()
+        self._idle: list[AbstractConnection] = []
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
+
+    async def call(self, *command: Argument, block: timedelta = timedelta()) -> Reply:
+        """Run one command, which the server may hold back for *block*, and return its reply. Raises Rejected."""
+        (reply,) = await self._exchange(_packed(command), replies=1, block=block)
+        if isinstance(reply, BrokerUnavailable):
+            raise reply
+        return reply
+
+    async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
+        """Run commands in one trip, each by itself; an error is the reply of its command."""
+        if not commands:
+            return []
+        packed = b"".join(map(_packed, commands))
+        return await self._exchange(packed, replies=len(commands))
+
+    async def transaction(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
+        """Run commands as one; an error is the reply of its command. Raises Rejected where all were refused."""
+        *queued, replies = await self.pipeline([("MULTI",), *commands, ("EXEC",)])
+        for reply in (*queued, replies):
+            if isinstance(reply, BrokerUnavailable):
+                raise reply
+        return as_replies(replies)
+
+    @asynccontextmanager
+    async def subscribe(self, *channels: str) -> AsyncIterator[AsyncIterator[str]]:
+        """Receive what is published on *channels* from the moment the context is entered."""
+        connection = self._make()
+        try:
+            async with asyncio.timeout(self._timeout):
+                await _open(connection)
+                subscription = Subscription(connection, timeout=self._timeout)
+                await subscription.begin(channels)
+            yield subscription
+        except (RedisError, OSError) as error:
+            raise _failure(error, was_sent=False) from error
+        finally:
+            await connection.disconnect(nowait=True)
+
+    async def close(self) -> None:
+        """Let go of every connection that is not in use."""
+        while self._idle:
+            await self._idle.pop().disconnect()
+
+    async def _exchange(self, packed: bytes, *, replies: int, block: timedelta = timedelta()) -> list[Reply]:
+        was_sent = False
+        try:
+            async with asyncio.timeout(self._timeout + block.total_seconds()), self._slots:
+                connection = await self._connected()
+                was_sent = True
+                await connection.send_packed_command([packed], check_health=False)
+                answers = [await _read(connection) for _ in range(replies)]
+                await self._give_back(connection, answers)
+                return answers
+        except (RedisError, OSError) as error:
+            raise _failure(error, was_sent=was_sent) from error
+
+    async def _connected(self) -> AbstractConnection:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_connected and not await connection.can_read():
+                return connection
+            # closed by the server, or with a reply that nobody waits for
+            await connection.disconnect(nowait=True)
+        connection = self._make()
+        await _open(connection)
+        return connection
+
+    async def _give_back(self, connection: AbstractConnection, answers: Sequence[Reply]) -> None:
+        if any(isinstance(answer, Rejected) for answer in answers):
+            # after a failover this may be a replica now, and the name lead to another server
+            await connection.disconnect(nowait=True)
+        else:
+            self._idle.append(connection)
+
+    def _make(self) -> AbstractConnection:
+        return self._kind(**self._settings)
+
+
+def _connection_settings(url: str, *, timeout: timedelta) -> tuple[type[AbstractConnection], dict[str, Any]]:
+    """Read the URL; what dtq relies on is fixed here, whatever the URL's query says. Raises ValueError."""
+    settings: dict[str, Any] = dict(parse_url(url))
+    kind = settings.pop("connection_class", Connection)
+    settings |= {
+        # every request has one deadline, connecting included; timeouts of the driver would only add to it
+        "socket_timeout": None,
+        "socket_connect_timeout": timeout.total_seconds(),
+        "retry": Retry(NoBackoff(), 0),
+        "health_check_interval": 0,
+        "protocol": 2,
+        "legacy_responses": False,
+        "decode_responses": True,
+        # what a stranger wrote must not break the reply that carries it
+        "encoding_errors": "replace",
+    }
+    try:
+        kind(**settings)
+    except TypeError as error:
+        raise ValueError(f"the broker's URL has a parameter that is not known: {error}") from error
+    return kind, settings
+
+
+def _packed(command: Sequence[Argument]) -> bytes:
+    packed: bytes = pack_command(tuple(command))  # type: ignore[arg-type]  # hiredis declares a tuple of one
+    return packed
+
+
+async def _open(connection: AbstractConnection) -> None:
+    try:
+        await connection.connect()  # type: ignore[no-untyped-call]  # redis-py does not type it
+    except BaseException:
+        # a cancellation may have come in the middle of the handshake
+        await connection.disconnect(nowait=True)
+        raise
+
+
+async def _read(connection: AbstractConnection) -> Reply:
+    try:
+        return await connection.read_response()
+    except ResponseError as error:
+        return translated(error)
+
+
+def as_replies(outcome: Reply) -> list[Reply]:
+    """Return what the commands of a transaction were answered, with our errors in place of the driver's."""
+    if not isinstance(outcome, list):
+        return [outcome]
+    return [translated(reply) if isinstance(reply, ResponseError) else reply for reply in outcome]
+
+
+def translated(error: ResponseError) -> BrokerUnavailable:
+    """Return our error for an answer of the server, without the arguments that it may repeat."""
+    text = clean(str(error).partition(", with args")[0], limit=MAX_REASON)
+    code = str(getattr(error, "status_code", None) or text.partition(" ")[0])
+    if isinstance(error, OutOfMemoryError):
+        return BrokerOutOfMemory(f"the broker's memory is full: {text}")
+    return Rejected(code, f"the broker refuses: {text}")
+
+
+def _failure(error: Exception, *, was_sent: bool) -> BrokerUnavailable:
+    if isinstance(error, (BusyLoadingError, AuthenticationError)):
+        return BrokerUnavailable(f"the broker refuses: {clean(str(error), limit=MAX_REASON)}")
+    if isinstance(error, ResponseError):
+        return translated(error)
+    if isinstance(error, TimeoutError):
+        what = "no answer of the broker in time"
+    else:
+        what = f"the connection to the broker failed: {clean(str(error), limit=MAX_REASON)}"
+    return OutcomeUnknown(what) if was_sent else BrokerUnavailable(what)

@@ -1,0 +1,44 @@
+"""The server's time, kept by what its replies say against the host's monotonic clock."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from dtq.adapters.system import SystemClock
+from dtq.domain.entry import moment
+from dtq.ports.environment import Clock, Timer
+
+
+class RedisClock:
+    """Clock that shows the server's time; before the first reply it shows the host's."""
+
+    def __init__(self, host: Clock | None = None) -> None:
+        self._host = host or SystemClock()
+        self._offset: float | None = None
+
+    def learn(self, server: float, *, sent: float, received: float) -> None:
+        """Take note that the server's clock stood at *server* at a moment between *sent* and *received*.
+
+        The offset is replaced as soon as a reply contradicts it, by the nearest one that fits; nothing is averaged. So
+        a reply that lay unread for seconds, which fits many offsets, moves nothing.
+        """
+        earliest, latest = server - received, server - sent
+        known = self._offset
+        self._offset = (earliest + latest) / 2 if known is None else min(max(known, earliest), latest)
+
+    def now(self) -> datetime:
+        if self._offset is None:
+            return self._host.now()
+        return moment(round((self._host.monotonic() + self._offset) * 1000))
+
+    def monotonic(self) -> float:
+        return self._host.monotonic()
+
+    async def sleep(self, duration: timedelta) -> None:
+        await self._host.sleep(duration)
+
+    def call_later(self, delay: timedelta, callback: Callable[[], None]) -> Timer:
+        return self._host.call_later(delay, callback)
+
+    def host_offset(self) -> timedelta:
+        """Return how far the server's clock is ahead of the host's own."""
+        return self.now() - self._host.now()

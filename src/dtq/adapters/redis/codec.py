@@ -1,0 +1,201 @@
+"""Tasks as hash fields: times in milliseconds since the epoch, '' for what is absent, JSON text untouched.
+
+This is on the path of every delivery, so the tables are made once, and of a change only what it changed is written.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import astuple
+
+from dtq.domain.entry import milliseconds, moment
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import AttemptRecord, Failure, Task, WorkerId
+
+PAYLOAD: Final = "payload"
+VERSION: Final = "version"
+
+Values = Sequence[str | None]
+"""The values of SNAPSHOT's fields, as the server answers them."""
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_STATUSES: Final[Mapping[str, TaskStatus]] = {status.value: status for status in TaskStatus}
+
+
+class UnreadableRecord(BrokerUnavailable):
+    """A record that dtq did not write, or that somebody changed."""
+
+
+class _Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An attempt record as JSON."""
+
+    attempt: int
+    finished_at: int
+    started_at: int | None = None
+    worker_id: str | None = None
+    error_class: str | None = None
+    error_message: str = ""
+    retryable: bool = False
+    retry_delay_ms: int | None = None
+
+
+_attempts: Final = msgspec.json.Decoder(tuple[_Attempt, ...])
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _flag(value: object) -> str:
+    return "1" if value else "0"
+
+
+def is_set(text: str) -> bool:
+    """Read a flag."""
+    return text == "1"
+
+
+def _moment_text(value: Any) -> str:
+    return "" if value is None else str(milliseconds(value))
+
+
+def _moment(text: str) -> Any:
+    return moment(int(text))
+
+
+def _duration_text(value: timedelta | None) -> str:
+    return "" if value is None else str(value // _MILLISECOND)
+
+
+def _duration(text: str) -> timedelta:
+    return timedelta(milliseconds=int(text))
+
+
+def _history_text(records: Sequence[AttemptRecord]) -> str:
+    return msgspec.json.encode([_written(record) for record in records]).decode() if records else ""
+
+
+def _history(text: str) -> tuple[AttemptRecord, ...]:
+    return tuple(_read(attempt) for attempt in _attempts.decode(text))
+
+
+def _written(record: AttemptRecord) -> _Attempt:
+    failure = record.failure
+    return _Attempt(
+        attempt=record.attempt,
+        finished_at=milliseconds(record.finished_at),
+        started_at=None if record.started_at is None else milliseconds(record.started_at),
+        worker_id=record.worker_id,
+        error_class=None if failure is None else failure.error_class,
+        error_message="" if failure is None else failure.error_message,
+        retryable=failure is not None and failure.retryable,
+        retry_delay_ms=None if record.retry_delay is None else record.retry_delay // _MILLISECOND,
+    )
+
+
+def _read(attempt: _Attempt) -> AttemptRecord:
+    failure = None
+    if attempt.error_class is not None:
+        failure = Failure(
+            error_class=attempt.error_class, error_message=attempt.error_message, retryable=attempt.retryable
+        )
+    return AttemptRecord(
+        attempt=attempt.attempt,
+        finished_at=moment(attempt.finished_at),
+        started_at=None if attempt.started_at is None else moment(attempt.started_at),
+        worker_id=None if attempt.worker_id is None else WorkerId(attempt.worker_id),
+        failure=failure,
+        retry_delay=None if attempt.retry_delay_ms is None else timedelta(milliseconds=attempt.retry_delay_ms),
+    )
+
+
+_FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
+    "version": (VERSION, str, str),
+    "task_id": ("task_id", str, str),
+    "queue": ("queue", str, str),
+    "task_type": ("task_type", str, str),
+    "priority": ("priority", str, int),
+    "max_attempts": ("max_attempts", str, int),
+    "timeout": ("timeout_ms", _duration_text, _duration),
+    "created_at": ("created_at", _moment_text, _moment),
+    "available_at": ("available_at", _moment_text, _moment),
+    "status": ("status", str, _STATUSES.__getitem__),
+    "metadata": ("metadata", str, str),
+    "idempotency_key": ("idempotency_key", _text, str),
+    "ttl_at": ("ttl_at", _moment_text, _moment),
+    "attempt": ("attempt", str, int),
+    "started_at": ("started_at", _moment_text, _moment),
+    "finished_at": ("finished_at", _moment_text, _moment),
+    "duration": ("duration_ms", _duration_text, _duration),
+    "worker_id": ("worker_id", _text, str),
+    "retry_delay": ("retry_delay_ms", _duration_text, _duration),
+    "cancel_requested": ("cancel_requested", _flag, is_set),
+    "result_truncated": ("result_truncated", _flag, is_set),
+    "history": ("history", _history_text, _history),
+    "requeued_at": ("requeued_at", _moment_text, _moment),
+    "previous_attempts": ("previous_attempts", _history_text, _history),
+    "previous_attempts_dropped": ("previous_attempts_dropped", str, int),
+    "discarded": ("discarded", _flag, is_set),
+    "entry_id": ("entry_id", _text, str),
+    "lease": ("lease", _text, str),
+    "dlq_entry_id": ("dlq_entry_id", _text, str),
+}
+"""Each attribute of a task with its field and how to write and read that; payload and failure are beside it."""
+
+_FAILURE: Final = ("error_class", "error_message", "retryable")
+
+SNAPSHOT: Final = (*(field for field, _, _ in _FIELDS.values()), *_FAILURE)
+"""The fields of a snapshot, version first: everything but the payload and the known tokens."""
+
+SNAPSHOT_NAMES: Final = msgspec.msgpack.encode(SNAPSHOT)
+NO_NAMES: Final = msgspec.msgpack.encode(())
+
+_READERS: Final = tuple((attribute, read) for attribute, (_, _, read) in _FIELDS.items())
+_WRITERS: Final = tuple(_FIELDS.get(attribute) for attribute in Task.__struct_fields__)
+_FAILURE_AT: Final = Task.__struct_fields__.index("failure")
+_NOTHING: Final = (None,) * len(Task.__struct_fields__)
+
+
+def task_of(values: Values | None, *, payload: str | None = None) -> Task | None:
+    """Read a task from the values of SNAPSHOT; None where there is no record. Raises UnreadableRecord."""
+    if not values or not values[0]:
+        return None
+    try:
+        found = {attribute: read(text) for (attribute, read), text in zip(_READERS, values, strict=False) if text}
+        error_class, error_message, retryable = values[-3:]
+        if retryable:
+            found["failure"] = Failure(
+                error_class=error_class or "", error_message=error_message or "", retryable=is_set(retryable)
+            )
+        return Task(payload=payload, **found)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise UnreadableRecord(f"the record of task {values[1]} cannot be read: {type(error).__name__}") from error
+
+
+def changed_fields(before: Task | None, after: Task) -> list[str]:
+    """Return field names and values, in turn, of what is not the same in both; without payload, all that is there.
+
+    Where nothing is stored yet, absent values are left out: a missing field reads as ''.
+    """
+    flat: list[str] = []
+    old_values = _NOTHING if before is None else astuple(before)
+    for position, (old, new) in enumerate(zip(old_values, astuple(after), strict=True)):
+        if new is old:
+            continue
+        if position == _FAILURE_AT:
+            flat += _failure_fields(new)
+            continue
+        writer = _WRITERS[position]
+        if writer is not None:
+            flat += (writer[0], writer[1](new))
+    return flat
+
+
+def _failure_fields(failure: Failure | None) -> tuple[str, ...]:
+    if failure is None:
+        return ("error_class", "", "error_message", "", "retryable", "")
+    error_class, error_message, retryable = _FAILURE
+    return (error_class, failure.error_class, error_message, failure.error_message, retryable, _flag(failure.retryable))

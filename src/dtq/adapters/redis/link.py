@@ -1,0 +1,64 @@
+"""What every port of this adapter works with."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from dtq.adapters.redis.client import Client, Reply
+from dtq.adapters.redis.codec import SNAPSHOT_NAMES
+from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
+from dtq.adapters.redis.keys import Keyspace
+from dtq.adapters.redis.scripts import ADMIT, COMMIT, Scripts
+from dtq.adapters.redis.steps import Writer
+from dtq.domain.errors import BrokerUnavailable
+from dtq.ports.backend import BackendOptions
+from dtq.ports.environment import Clock
+
+Item = TypeVar("Item")
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """One connected adapter: its connections, scripts and names, and the clock that it shows."""
+
+    client: Client
+    scripts: Scripts
+    keys: Keyspace
+    clock: Clock
+    options: BackendOptions
+
+    def writer(self, envelope: Envelope) -> Writer:
+        """Return who writes steps into *envelope*."""
+        return Writer(envelope, keys=self.keys, options=self.options)
+
+    async def send(self, envelope: Envelope, *, admits: bool = False) -> Sequence[Reply]:
+        """Have the acts made, and return one answer of commit.lua each; *admits* needs memory to be free."""
+        wanted = ADMIT if admits else COMMIT
+        answers: Sequence[Reply] = await self.scripts.run(
+            wanted, keys=envelope.keys, arguments=envelope.arguments(SNAPSHOT_NAMES)
+        )
+        return answers
+
+    async def act(self, add: Callable[[Envelope], None]) -> str | None:
+        """Have one act on no task made; return its first reply, None where a guard refused.
+
+        Raises BrokerUnavailable where it stopped half-way; it is made so that it may be repeated.
+        """
+        (outcome,) = await self.act_on((None,), lambda envelope, _: add(envelope))
+        return outcome
+
+    async def act_on(self, items: Iterable[Item], add: Callable[[Envelope, Item], None]) -> Sequence[str | None]:
+        """Have one such act an item made, in order."""
+        outcomes: list[str | None] = []
+        for envelope, _ in envelopes(items, add):
+            outcomes += [_outcome(answer) for answer in await self.send(envelope)]
+        return outcomes
+
+
+def _outcome(answer: Reply) -> str | None:
+    code, *rest = answer
+    if code == Answered.MADE:
+        return str(rest[0])
+    if code == Answered.REFUSED:
+        return None
+    raise BrokerUnavailable(f"the broker stopped half-way: {rest[0]}")

@@ -1,0 +1,35 @@
+-- Looks at stream entries without moving their payloads out of the server.
+--
+-- KEYS     streams
+-- ARGV[1]  XRANGE or XREVRANGE, [2] how many entries in all, [3] what the key of a task's record begins with,
+-- ARGV[4]  the fields of a snapshot (msgpack; none: no record is read), then of each stream where to begin and to end
+-- Reply    seconds, microseconds, and of each entry, stream by stream, {stream, id, task id, snapshot}
+
+-- Entries are read in bites, since the server holds their payloads meanwhile.
+
+local BITE = 16
+local direction, left, prefix, names = ARGV[1], tonumber(ARGV[2]), ARGV[3], cmsgpack.unpack(ARGV[4])
+local seen = {}
+
+local function see(number, entry)
+  local task_id = ''
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] == 'task_id' then task_id = entry[2][i + 1] end
+  end
+  local record = #names > 0 and redis.call('HMGET', prefix .. task_id, unpack(names))
+  seen[#seen + 1] = {number, entry[1], task_id, record}
+end
+
+for number = 1, #KEYS do
+  local begin = ARGV[2 * number + 3]
+  while left > 0 do
+    local count = math.min(BITE, left)
+    local found = redis.call(direction, KEYS[number], begin, ARGV[2 * number + 4], 'COUNT', count)
+    for _, entry in ipairs(found) do see(number, entry) end
+    left = left - #found
+    if #found < count then break end
+    begin = '(' .. found[#found][1]
+  end
+end
+local now = redis.call('TIME')
+return {now[1], now[2], seen}

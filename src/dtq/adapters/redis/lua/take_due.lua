@@ -1,0 +1,20 @@
+-- Moves ids that are due from the schedule to the claims, for the leader alone.
+--
+-- KEYS     the lock, the schedule, the claims
+-- ARGV[1]  the leader's token, [2] now (milliseconds), [3] how many, [4] what the key of a task's record begins with,
+-- ARGV[5]  the fields of a snapshot (msgpack)
+-- Reply    seconds, microseconds, and of each id, earliest first, {id, snapshot}
+
+local lock, schedule, claims = KEYS[1], KEYS[2], KEYS[3]
+local leader, now, count, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local taken = {}
+if redis.call('GET', lock) == leader then
+  local names = cmsgpack.unpack(ARGV[5])
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'LIMIT', 0, count)) do
+    redis.call('ZADD', claims, now, id)
+    redis.call('ZREM', schedule, id)
+    taken[#taken + 1] = {id, redis.call('HMGET', prefix .. id, unpack(names))}
+  end
+end
+local time = redis.call('TIME')
+return {time[1], time[2], taken}

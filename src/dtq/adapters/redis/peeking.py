@@ -1,0 +1,81 @@
+"""Looks at many stream entries without moving their payloads."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from dtq.adapters.redis.codec import NO_NAMES, SNAPSHOT_NAMES, Values
+from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.scripts import PEEK
+from dtq.adapters.redis.store import readable
+from dtq.domain.task import EntryId, Receipt, Task, TaskId
+
+CHUNK: Final = 100
+"""How many entries one script looks at."""
+
+
+class Range(Struct, frozen=True):
+    """A part of a stream, from where to where in the direction of the look."""
+
+    stream: str
+    begin: str = "-"
+    end: str = "+"
+
+
+class Peeked(Struct, frozen=True, kw_only=True):
+    """An entry of the numbered range, and the snapshot of the task that it names, if that was asked for."""
+
+    number: int
+    entry_id: EntryId
+    task_id: TaskId
+    values: Values | None
+
+
+def own_task(entry: Peeked, receipt: Receipt) -> Task | None:
+    """Return the live task whose one entry this is, or None."""
+    task = readable(entry.values or ())
+    return task if task is not None and task.receipt == receipt and not task.is_terminal else None
+
+
+async def peek(
+    link: Link,
+    ranges: Sequence[Range],
+    *,
+    limit: int,
+    records: bool,
+    direction: Literal["XRANGE", "XREVRANGE"] = "XRANGE",
+) -> Sequence[Peeked]:
+    """Return up to *limit* entries, range by range."""
+    if not ranges or limit <= 0:
+        return ()
+    names = SNAPSHOT_NAMES if records else NO_NAMES
+    bounds = [bound for one in ranges for bound in (one.begin, one.end)]
+    seen = await link.scripts.run(
+        PEEK,
+        keys=[one.stream for one in ranges],
+        arguments=(direction, limit, link.keys.task_prefix, names, *bounds),
+    )
+    return [
+        Peeked(number=number - 1, entry_id=EntryId(entry_id), task_id=TaskId(task_id), values=values)
+        for number, entry_id, task_id, values in seen
+    ]
+
+
+async def walk(
+    link: Link,
+    wanted: Range,
+    *,
+    records: bool,
+    direction: Literal["XRANGE", "XREVRANGE"] = "XRANGE",
+) -> AsyncIterator[Sequence[Peeked]]:
+    """Go through a range chunk by chunk."""
+    begin = wanted.begin
+    while True:
+        part = Range(wanted.stream, begin, wanted.end)
+        chunk = await peek(link, [part], limit=CHUNK, records=records, direction=direction)
+        if chunk:
+            yield chunk
+        if len(chunk) < CHUNK:
+            return
+        begin = f"({chunk[-1].entry_id}"

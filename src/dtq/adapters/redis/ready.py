@@ -1,0 +1,199 @@
+"""Entries of the ready queues: taken, kept, given back, removed."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
+from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
+from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
+from dtq.adapters.redis.keys import BANDS, GROUP
+from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.queues import register
+from dtq.adapters.redis.scripts import EXTEND, FETCH
+from dtq.adapters.redis.steps import milliseconds_text
+from dtq.adapters.redis.wire import pairs
+from dtq.domain.entry import malformed_fields
+from dtq.domain.events import EventType, task_event
+from dtq.domain.task import EntryId, QueueName, Receipt, Version, WorkerId
+from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport
+
+BITE: Final = 8
+"""How many entries are read before their size is looked at."""
+
+PAGE: Final = 500
+"""How many pending entries are listed in one trip."""
+
+HANDED_BACK: Final = timedelta(days=30)
+"""How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
+
+
+async def fetch(
+    link: Link,
+    queue: QueueName,
+    *,
+    worker: WorkerId,
+    limit: int,
+    reap_idle: timedelta | None,
+    held: Collection[Receipt],
+) -> Fetch:
+    """Take entries in one sweep, as the port promises."""
+    keys = link.keys
+    paused, entries, faults = await link.scripts.run(
+        FETCH,
+        keys=(*keys.streams(queue), keys.paused(queue), keys.cancelled, keys.queues),
+        arguments=(
+            GROUP,
+            worker,
+            limit,
+            "" if reap_idle is None else milliseconds_text(reap_idle),
+            BITE,
+            MAX_BYTES,
+            queue,
+            keys.task_prefix,
+            SNAPSHOT_NAMES,
+            _held_by_band(queue, held),
+        ),
+    )
+    deliveries: list[Delivery] = []
+    problems = [f"p{BANDS[band - 1]}: {reason}" for band, reason in faults]
+    for band, entry_id, fields, values, marked in entries:
+        receipt = Receipt(queue, BANDS[band - 1], EntryId(entry_id))
+        try:
+            deliveries.append(_delivery(receipt, pairs(fields), values, cancelled=marked == 1))
+        except UnreadableRecord as error:
+            problems.append(f"p{receipt.priority}: {error}")
+    return Fetch(deliveries=deliveries, now=link.clock.now(), paused=paused == 1, faults=problems)
+
+
+async def wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
+    """Wait on all bands at once, as the port promises; groups that were lost are made again first."""
+    try:
+        return await _wait(link, queue, worker=worker, timeout=timeout)
+    except Rejected as error:
+        if error.reply_code not in {"NOGROUP", "UNBLOCKED"}:
+            raise
+        await register(link, queue)
+        return await _wait(link, queue, worker=worker, timeout=timeout)
+
+
+async def _wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
+    streams = link.keys.streams(queue)
+    read = ("XREADGROUP", "GROUP", GROUP, worker, "COUNT", 1, "BLOCK", milliseconds_text(timeout))
+    found = await link.client.call(*read, "STREAMS", *streams, *(">" for _ in streams), block=timeout)
+    priorities = dict(zip(streams, BANDS, strict=True))
+    return [
+        Receipt(queue, priorities[stream], EntryId(entry_id))
+        for stream, entries in found or ()
+        for entry_id, _ in entries
+    ]
+
+
+async def owned(link: Link, queue: QueueName, *, worker: WorkerId) -> Sequence[Receipt]:
+    """List what *worker* owns, as the port promises."""
+    receipts: list[Receipt] = []
+    for priority, stream in zip(BANDS, link.keys.streams(queue), strict=True):
+        receipts += [Receipt(queue, priority, entry_id) for entry_id in await _pending(link, stream, worker=worker)]
+    return receipts
+
+
+async def _pending(link: Link, stream: str, *, worker: WorkerId) -> list[EntryId]:
+    ids: list[EntryId] = []
+    start = "-"
+    while True:
+        try:
+            page = await link.client.call("XPENDING", stream, GROUP, start, "+", PAGE, worker)
+        except Rejected as error:
+            if error.reply_code != "NOGROUP":
+                raise
+            return ids
+        ids += [EntryId(entry_id) for entry_id, *_ in page]
+        if len(page) < PAGE:
+            return ids
+        start = f"({ids[-1]}"
+
+
+async def release(link: Link, receipts: Collection[Receipt], *, worker: WorkerId) -> int:
+    """Hand entries back, as the port promises."""
+    idle = milliseconds_text(HANDED_BACK)
+
+    def hand_back(envelope: Envelope, receipt: Receipt) -> None:
+        stream = envelope.key(link.keys.stream(receipt.queue, receipt.priority))
+        command = ("XCLAIM", stream, GROUP, worker, "0", receipt.entry_id, "IDLE", idle, "JUSTID")
+        envelope.add(guards=[is_owned(envelope, link.keys, receipt, worker=worker)], steps=[(command,)])
+
+    # an entry that was deleted meanwhile is claimed by nobody: an empty list, whose length is 0
+    return (await link.act_on(receipts, hand_back)).count("1")
+
+
+async def extend(link: Link, leases: Collection[HeldLease], *, worker: WorkerId) -> Sequence[LeaseReport]:
+    """Make entries look new, as the port promises."""
+    reports: list[LeaseReport] = []
+    wanted = tuple(leases)
+    for first in range(0, len(wanted), MAX_ACTS):
+        part = wanted[first : first + MAX_ACTS]
+        answers = await link.scripts.run(
+            EXTEND,
+            keys=[name for lease in part for name in _names(link, lease)],
+            arguments=[GROUP, worker, *(text for lease in part for text in (lease.lease, lease.receipt.entry_id))],
+        )
+        reports += [
+            LeaseReport(lease=lease.lease, kept=kept == 1, cancel_requested=is_set(flag))
+            for lease, (kept, flag) in zip(part, answers, strict=True)
+        ]
+    return reports
+
+
+def _names(link: Link, lease: HeldLease) -> tuple[str, str]:
+    return link.keys.task(lease.task_id), link.keys.stream(lease.receipt.queue, lease.receipt.priority)
+
+
+async def acknowledge(link: Link, delivery: Delivery, *, worker: WorkerId, absorbed: bool, token: Version) -> bool:
+    """Remove an entry whose task has not moved, as the port promises."""
+    task = delivery.task
+
+    def remove(envelope: Envelope) -> None:
+        writer = link.writer(envelope)
+        steps = [*writer.remove(delivery.receipt)]
+        if absorbed and task is not None:
+            kind = EventType.DUPLICATE_ABSORBED
+            event = task_event(task, kind=kind, event_id=token, at=link.clock.now(), worker=worker)
+            steps.append(writer.publish(event, guard=among(ONE, FIRST_REPLY)))
+        task_id = delivery.fields.get("task_id", "")
+        envelope.add(guards=[has_version(envelope, link.keys, task, task_id=task_id)], steps=steps)
+
+    return await link.act(remove) == "1"
+
+
+async def bury(link: Link, delivery: Delivery, *, at: datetime) -> bool:
+    """Move an entry that names no task to the dead letters, as the port promises."""
+    receipt = delivery.receipt
+    fields = malformed_fields(delivery.fields, receipt=receipt, at=at)
+
+    def move(envelope: Envelope) -> None:
+        writer = link.writer(envelope)
+        steps = [writer.bury(fields), *writer.remove(receipt)]
+        envelope.add(guards=[stands(envelope, link.keys, receipt)], steps=steps)
+
+    return await link.act(move) is not None
+
+
+def _held_by_band(queue: QueueName, held: Collection[Receipt]) -> bytes:
+    bands: dict[int, list[str]] = {priority: [] for priority in BANDS}
+    for receipt in held:
+        if receipt.queue == queue:
+            bands[receipt.priority].append(receipt.entry_id)
+    return msgspec.msgpack.encode([sorted(ids, key=_position) for ids in bands.values()])
+
+
+def _position(entry_id: str) -> tuple[int, int]:
+    moment, _, sequence = entry_id.partition("-")
+    return int(moment), int(sequence)
+
+
+def _delivery(receipt: Receipt, fields: dict[str, str], values: Reply, *, cancelled: bool) -> Delivery:
+    task = task_of(values, payload=fields.get(PAYLOAD))
+    return Delivery(receipt=receipt, fields=fields, task=task, cancelled=cancelled)

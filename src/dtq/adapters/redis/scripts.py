@@ -1,0 +1,71 @@
+"""The Lua scripts: their texts, and how one is run."""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from importlib.resources import files
+from typing import Final
+
+from msgspec import Struct
+
+from dtq.adapters.redis.client import Argument, Client, Rejected, Reply
+from dtq.adapters.redis.clock import RedisClock
+
+
+class Script(Struct, frozen=True, kw_only=True):
+    """A script and the name that a server knows it by once it has seen it."""
+
+    text: str
+    digest: str
+
+
+def script(text: str) -> Script:
+    """Name a script's text."""
+    return Script(text=text, digest=sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def _shipped(name: str, *, allow_oom: bool) -> Script:
+    """Read one of our scripts; *allow_oom* lets it run when memory is full."""
+    first_line = "#!lua flags=allow-oom\n" if allow_oom else "#!lua\n"
+    return script(first_line + files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8"))
+
+
+COMMIT: Final = _shipped("commit", allow_oom=True)
+ADMIT: Final = _shipped("commit", allow_oom=False)
+"""The same script, which a server without memory refuses before its first write."""
+FETCH: Final = _shipped("fetch", allow_oom=True)
+EXTEND: Final = _shipped("extend", allow_oom=True)
+TAKE_DUE: Final = _shipped("take_due", allow_oom=True)
+PEEK: Final = _shipped("peek", allow_oom=True)
+
+ALL: Final = (COMMIT, ADMIT, FETCH, EXTEND, TAKE_DUE, PEEK)
+
+
+class Scripts:
+    """Runs scripts on a server, and learns its time from their replies."""
+
+    def __init__(self, client: Client, *, clock: RedisClock) -> None:
+        self._client = client
+        self._clock = clock
+
+    async def load(self) -> None:
+        """Make every script known to the server."""
+        for known in ALL:
+            await self._client.call("SCRIPT", "LOAD", known.text)
+
+    async def run(self, wanted: Script, *, keys: Sequence[str], arguments: Sequence[Argument]) -> Reply:
+        """Run a script and return its reply, the leading time taken off."""
+        command = ("EVALSHA", wanted.digest, len(keys), *keys, *arguments)
+        sent = self._clock.monotonic()
+        try:
+            reply = await self._client.call(*command)
+        except Rejected as error:
+            if error.reply_code != "NOSCRIPT":
+                raise
+            # a server that was restarted has forgotten the script, and has run nothing
+            await self._client.call("SCRIPT", "LOAD", wanted.text)
+            sent = self._clock.monotonic()
+            reply = await self._client.call(*command)
+        seconds, microseconds, body = reply
+        received = self._clock.monotonic()
+        self._clock.learn(int(seconds) + int(microseconds) / 1e6, sent=sent, received=received)
+        return body

@@ -1,0 +1,128 @@
+"""What the server says of itself, and whether it lets dtq do its work."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Final
+
+from dtq.adapters.redis.client import Rejected, as_replies
+from dtq.adapters.redis.keys import Keyspace
+from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.trials import trials
+from dtq.adapters.system import SystemClock
+from dtq.domain.entry import moment
+from dtq.domain.errors import BrokerOutOfMemory, UnsuitableBroker
+from dtq.ports.environment import ServerFacts
+
+LOWEST_REDIS: Final = (7, 0)
+LOWEST_VALKEY: Final = (8, 0)
+HOST_OFFSET_NOTED: Final = timedelta(seconds=1)
+
+_FORBIDDING: Final = frozenset({"NOPERM", "ERR"})
+"""How a server's refusal begins that no repeat will change."""
+
+_SECTIONS: Final = ("server", "memory", "persistence", "replication", "cluster")
+
+
+class RedisServer:
+    """One Redis or Valkey server."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._host = SystemClock()
+
+    async def inspect(self) -> ServerFacts:
+        info = await self._info()
+        seconds, microseconds = await self._link.client.call("TIME")
+        now = moment(int(seconds) * 1000 + int(microseconds) // 1000)
+        offset = now - self._host.now()
+        warnings = [*_persistence_warnings(info)]
+        if abs(offset) > HOST_OFFSET_NOTED:
+            warnings.append(f"the broker's clock is {offset.total_seconds():+.1f} s ahead of this host's")
+        return ServerFacts(
+            description=f"{_family(info)} {_version_text(info)}",
+            uptime=timedelta(seconds=int(info.get("uptime_in_seconds", "0"))),
+            host_offset=offset,
+            problems=(*_unusable(info, self._link.keys), *_memory_problems(info)),
+            warnings=tuple(warnings),
+        )
+
+    async def prepare(self) -> None:
+        keys = self._link.keys
+        try:
+            problems = [*_unusable(await self._info(), keys)]
+            if problems:
+                raise UnsuitableBroker("; ".join(problems))
+            await self._try_scripts()
+            await self._try_commands()
+            async with self._link.client.subscribe(keys.scratch("channel")):
+                pass
+        except Rejected as error:
+            if error.reply_code in _FORBIDDING:
+                raise UnsuitableBroker(f"the broker does not let this user do what dtq needs: {error}") from error
+            raise
+
+    async def close(self) -> None:
+        await self._link.client.close()
+
+    async def _info(self) -> Mapping[str, str]:
+        text = await self._link.client.call("INFO", *_SECTIONS)
+        return dict(re.findall(r"^([a-z_]+):(.*?)\r?$", text, re.MULTILINE))
+
+    async def _try_scripts(self) -> None:
+        await self._link.scripts.load()
+        await self._link.act(lambda envelope: envelope.add(steps=[(("TIME",),)]))
+
+    async def _try_commands(self) -> None:
+        """Run every kind of command that dtq uses, as one transaction that leaves nothing behind.
+
+        Permissions count command by command, also inside a script, where a refusal comes after the writes before it.
+        """
+        commands = trials(self._link.keys)
+        _, *queued, outcome = await self._link.client.pipeline([("MULTI",), *commands, ("EXEC",)])
+        # where memory is full, a command that needs some is refused after its permission was looked at
+        replies = [reply for reply in queued if not isinstance(reply, BrokerOutOfMemory)]
+        refusals = [reply for reply in (*replies, *as_replies(outcome)) if isinstance(reply, Rejected)]
+        if refusals and len(replies) == len(queued):
+            text = "; ".join(dict.fromkeys(map(str, refusals)))
+            raise UnsuitableBroker(f"the broker does not let this user do what dtq needs: {text}")
+
+
+def _unusable(info: Mapping[str, str], keys: Keyspace) -> Iterator[str]:
+    """Name what keeps dtq from working on this server at all."""
+    lowest = LOWEST_VALKEY if "valkey_version" in info else LOWEST_REDIS
+    if _version(info) < lowest:
+        needed = f"{_family(info)} {lowest[0]}.{lowest[1]}"
+        yield f"the broker is {_family(info)} {_version_text(info)}; dtq needs {needed} or newer"
+    if info.get("cluster_enabled") == "1" and not keys.is_one_slot:
+        tagged = f"{{{keys.prefix}}}"
+        yield f"the broker is a cluster: give DTQ_KEY_PREFIX a hash tag, such as {tagged}, which keeps all in one slot"
+    if info.get("role", "master") != "master":
+        yield "the broker is a replica: dtq needs the primary"
+
+
+def _memory_problems(info: Mapping[str, str]) -> Iterator[str]:
+    policy = info.get("maxmemory_policy", "noeviction")
+    if info.get("maxmemory", "0") != "0" and policy != "noeviction":
+        yield f"the broker may evict tasks when its memory is full: set maxmemory-policy noeviction instead of {policy}"
+
+
+def _persistence_warnings(info: Mapping[str, str]) -> Iterator[str]:
+    if info.get("aof_enabled") == "0":
+        yield "the broker's append-only file is off: its crash loses what it accepted since the last snapshot"
+    if info.get("aof_last_write_status", "ok") != "ok":
+        yield "the broker failed to write its append-only file"
+    if info.get("rdb_last_bgsave_status", "ok") != "ok":
+        yield "the broker failed to write its last snapshot"
+
+
+def _family(info: Mapping[str, str]) -> str:
+    return "Valkey" if "valkey_version" in info else "Redis"
+
+
+def _version_text(info: Mapping[str, str]) -> str:
+    return info.get("valkey_version") or info.get("redis_version", "0.0")
+
+
+def _version(info: Mapping[str, str]) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", _version_text(info))[:2])

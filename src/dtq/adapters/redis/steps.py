@@ -1,0 +1,176 @@
+"""The commands that make a change real, in the order that leaves every half of them harmless.
+
+The new home comes first, then the record in one command, then what tells of it, and the old home last: a change that
+is cut anywhere leaves its task with at least one home, and a repeat or the next reader clears the rest.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Final
+
+from dtq.adapters.redis.codec import PAYLOAD, changed_fields
+from dtq.adapters.redis.envelope import (
+    FIRST_REPLY,
+    TOKENS,
+    Argument,
+    Envelope,
+    Guard,
+    Step,
+    stored_field,
+)
+from dtq.adapters.redis.guards import names_task
+from dtq.adapters.redis.keys import GROUP, MAX_AUDIT, MAX_RECENT, Keyspace
+from dtq.adapters.redis.wire import audit_fields, flat, json_text
+from dtq.domain.audit import AuditEntry
+from dtq.domain.change import Change
+from dtq.domain.entry import dead_letter_fields, entry_fields, milliseconds
+from dtq.domain.events import Event
+from dtq.domain.idempotency import record_of
+from dtq.domain.retention import record_lifetime, task_lifetime
+from dtq.domain.status import Place
+from dtq.domain.task import Receipt, place_of
+from dtq.ports.backend import BackendOptions
+
+_IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def milliseconds_text(duration: timedelta) -> str:
+    """Return a lifetime as the commands want it, at least one millisecond."""
+    return str(max(1, duration // _MILLISECOND))
+
+
+def makes_entry(change: Change) -> bool:
+    """Tell whether a change asks for a new stream entry."""
+    return place_of(change.after) in _IN_STREAMS and change.after.entry_id is None
+
+
+def makes_letter(change: Change) -> bool:
+    """Tell whether a change asks for a new dead letter."""
+    return place_of(change.after) is Place.DEAD and change.after.dlq_entry_id is None
+
+
+class Writer:
+    """Writes the steps of changes into one envelope."""
+
+    def __init__(self, envelope: Envelope, *, keys: Keyspace, options: BackendOptions) -> None:
+        self._envelope = envelope
+        self._keys = keys
+        self._options = options
+
+    def steps(self, change: Change) -> list[Step]:
+        """Return the commands that make *change* real."""
+        payload = self._payload(change)
+        return [
+            *self._new_home(change, payload),
+            *self._key_record(change),
+            *self._record(change, payload),
+            *self._telling(change),
+            *self._old_home(change),
+        ]
+
+    def audit(self, entry: AuditEntry, *, count: Argument = "") -> Step:
+        """Append an audit entry."""
+        command = ("XADD", self._key(self._keys.audit), "MAXLEN", "~", str(MAX_AUDIT), "*")
+        return ((*command, *flat(audit_fields(entry)), "count", count),)
+
+    def publish(self, event: Event, *, guard: Guard | None = None) -> Step:
+        """Publish an event, where *guard* holds."""
+        command = ("PUBLISH", self._key(self._keys.events), json_text(event))
+        return (command,) if guard is None else (command, guard)
+
+    def bury(self, fields: Mapping[str, str], *, payload: Argument | None = None) -> Step:
+        """Append a dead letter, with the payload if one is given."""
+        limit = str(self._options.dead_letter_limit)
+        command = ("XADD", self._key(self._keys.dead_letters), "MAXLEN", "~", limit, "*")
+        body = () if payload is None else (PAYLOAD, payload)
+        return ((*command, *flat(fields), *body),)
+
+    def remove(self, receipt: Receipt) -> Iterator[Step]:
+        """Delete an entry, then acknowledge it: a pending id without its entry heals itself, the reverse is lost."""
+        stream = self._key(self._keys.stream(receipt.queue, receipt.priority))
+        yield (("XDEL", stream, receipt.entry_id),)
+        yield (("XACK", stream, GROUP, receipt.entry_id),)
+
+    def _key(self, name: str) -> int:
+        return self._envelope.key(name)
+
+    def _new_home(self, change: Change, payload: Argument) -> Iterator[Step]:
+        after, place = change.after, place_of(change.after)
+        if makes_entry(change):
+            stream = self._key(self._keys.stream(after.queue, after.priority))
+            yield (("XADD", stream, "*", *flat(entry_fields(after)), PAYLOAD, payload),)
+        if place is Place.SCHEDULE:
+            due = str(milliseconds(after.available_at))
+            yield (("ZADD", self._key(self._keys.schedule), due, after.task_id),)
+        if makes_letter(change):
+            yield self.bury(dead_letter_fields(after), payload=payload)
+        if change.result is not None:
+            key, lifetime = self._key(self._keys.result(after.task_id)), self._options.retention.result
+            yield (("SET", key, self._envelope.text(change.result), "PX", milliseconds_text(lifetime)),)
+
+    def _payload(self, change: Change) -> Argument:
+        """Name the payload: copied from the record where there is one, sent once where there is not."""
+        if change.stored is not None:
+            return stored_field(PAYLOAD)
+        payload = change.after.payload
+        if payload is None:
+            raise ValueError(f"{change.after.task_id}: neither the change nor the store has a payload")
+        return self._envelope.text(payload)
+
+    def _key_record(self, change: Change) -> Iterator[Step]:
+        after, record = change.after, record_of(change)
+        if record is None or after.idempotency_key is None:
+            return
+        key = self._key(self._keys.idempotency(after.queue, after.idempotency_key))
+        lifetime = milliseconds_text(record_lifetime(change, retention=self._options.retention))
+        command = ("SET", key, json_text(record), "PX", lifetime)
+        if change.starts_life:
+            yield (command,)
+        else:
+            yield (command, names_task(key, after.task_id, or_nothing=change.revives))
+
+    def _record(self, change: Change, payload: Argument) -> Iterator[Step]:
+        after, stored = change.after, change.stored
+        key = self._key(self._keys.task(after.task_id))
+        fields: list[Argument] = [*changed_fields(stored, after), "tokens", TOKENS]
+        if stored is None:
+            fields += (PAYLOAD, payload)
+        if makes_entry(change):
+            fields += ("entry_id", FIRST_REPLY)
+        if makes_letter(change):
+            fields += ("dlq_entry_id", FIRST_REPLY)
+        yield (("HSET", key, *fields),)
+        lifetime = task_lifetime(change, retention=self._options.retention)
+        yield (("PEXPIRE", key, milliseconds_text(lifetime)),)
+
+    def _telling(self, change: Change) -> Iterator[Step]:
+        after = change.after
+        if change.starts_life:
+            recent = self._key(self._keys.recent)
+            yield (("ZADD", recent, str(milliseconds(after.created_at)), after.task_id),)
+            yield (("ZREMRANGEBYRANK", recent, "0", str(-MAX_RECENT - 1)),)
+        if makes_entry(change) or place_of(after) is Place.SCHEDULE or change.scheduled_delta:
+            # counts what is scheduled, and so keeps the name of a queue that something waits in
+            registry = self._key(self._keys.queues)
+            yield (("HINCRBY", registry, after.queue, str(change.scheduled_delta)),)
+        if change.marks_cancelled:
+            marks = self._key(self._keys.cancelled)
+            yield (("SADD", marks, after.task_id),)
+            yield (("PEXPIRE", marks, milliseconds_text(self._options.retention.task)),)
+        if change.audit is not None:
+            yield self.audit(change.audit)
+        if change.event is not None:
+            yield self.publish(change.event)
+
+    def _old_home(self, change: Change) -> Iterator[Step]:
+        before, after = change.before, change.after
+        if before is None:
+            return
+        if place_of(before) is Place.SCHEDULE and place_of(after) is not Place.SCHEDULE:
+            yield (("ZREM", self._key(self._keys.schedule), before.task_id),)
+            yield (("ZREM", self._key(self._keys.claimed), before.task_id),)
+        if before.receipt is not None and before.receipt != after.receipt:
+            yield from self.remove(before.receipt)
+        if before.dlq_entry_id is not None and before.dlq_entry_id != after.dlq_entry_id:
+            yield (("XDEL", self._key(self._keys.dead_letters), before.dlq_entry_id),)

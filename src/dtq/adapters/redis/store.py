@@ -1,0 +1,208 @@
+"""Changes made real, and tasks read back."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from dtq.adapters.redis.client import Reply
+from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, task_of
+from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
+from dtq.adapters.redis.guards import admission_guards, requirements
+from dtq.adapters.redis.keys import MAX_RECENT
+from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.steps import makes_entry, makes_letter
+from dtq.adapters.redis.wire import json_text, read_record
+from dtq.domain.admission import BrokerLimits
+from dtq.domain.change import Change, Requirement
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.idempotency import record_of
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import NO_VERSION, EntryId, QueueName, Task, TaskId
+from dtq.ports.answers import (
+    Admission,
+    Already,
+    Applied,
+    Broken,
+    CommitAnswer,
+    Conflict,
+    CreateAnswer,
+    Full,
+    KeyTaken,
+    LimitName,
+    Refused,
+)
+
+CHUNK: Final = 500
+"""How many tasks a listing looks at in one trip."""
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Meaning = TypeVar("Meaning")
+"""What it means for the caller that a guard refuses."""
+
+
+async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
+    """Bring tasks into being, as the port promises."""
+    bounds: dict[LimitName, int] = {
+        "queue_full": limits.queue_depth,
+        "schedule_full": limits.scheduled,
+        "too_many_queues": limits.queues,
+    }
+
+    def add(envelope: Envelope, admission: Admission) -> list[LimitName | None]:
+        record = record_of(admission.change)
+        text = None if record is None else json_text(record)
+        guards = admission_guards(envelope, link.keys, admission, limits=limits, record=text)
+        return _add(link, envelope, admission.change, guards)
+
+    def read(reply: Reply, admission: Admission, meanings: Sequence[LimitName | None]) -> CreateAnswer:
+        return _plain(reply, admission.change) or _not_admitted(reply, meanings, bounds)
+
+    return await _send_all(link, admissions, add=add, read=read, admits=lambda _: True)
+
+
+async def commit(link: Link, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
+    """Make changes real, as the port promises; with a new life among them, all of one trip need free memory."""
+
+    def add(envelope: Envelope, change: Change) -> list[Requirement]:
+        return _add(link, envelope, change, requirements(envelope, link.keys, change))
+
+    def read(reply: Reply, change: Change, meanings: Sequence[Requirement]) -> CommitAnswer:
+        return _plain(reply, change) or _refused(reply, meanings)
+
+    return await _send_all(link, changes, add=add, read=read, admits=lambda change: change.revives)
+
+
+async def load(link: Link, task_id: TaskId) -> Task | None:
+    """Return a task with its payload. Raises UnreadableRecord."""
+    *values, payload = await link.client.call("HMGET", link.keys.task(task_id), *SNAPSHOT, PAYLOAD)
+    return task_of(values, payload=payload)
+
+
+async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
+    """Return the newest tasks that match, without payload."""
+
+    def matches(task: Task) -> bool:
+        return task.queue == (queue or task.queue) and task.status is (status or task.status)
+
+    matching: list[Task] = []
+    # without a filter the first ids do; with one, many may have to be looked at
+    chunk = CHUNK if queue or status else min(limit, CHUNK)
+    for first in range(0, MAX_RECENT, chunk):
+        last = min(first + chunk, MAX_RECENT) - 1
+        ids = await link.client.call("ZREVRANGE", link.keys.recent, first, last)
+        wanted = ids if chunk < CHUNK else await _of_interest(link, ids, queue=queue, status=status)
+        found = [readable(values) for values in await read_many(link, wanted, SNAPSHOT)]
+        matching += [task for task in found if task is not None and matches(task)]
+        if len(matching) >= limit or len(ids) < chunk:
+            break
+    return matching[:limit]
+
+
+async def result(link: Link, task_id: TaskId) -> str | None:
+    """Return the text of a task's result."""
+    text: str | None = await link.client.call("GET", link.keys.result(task_id))
+    return text
+
+
+async def _of_interest(
+    link: Link, ids: Sequence[TaskId], *, queue: QueueName | None, status: TaskStatus | None
+) -> list[TaskId]:
+    """Choose by two fields only, since most tasks do not match a rare status."""
+    found = await read_many(link, ids, ("queue", "status"))
+    return [
+        task_id
+        for task_id, (its_queue, its_status) in zip(ids, found, strict=True)
+        if its_queue is not None and its_queue == (queue or its_queue) and its_status == (status or its_status)
+    ]
+
+
+async def read_many(link: Link, ids: Sequence[TaskId], fields: Sequence[str]) -> list[list[str | None]]:
+    """Return fields of tasks, read in one trip; None for each that is not there."""
+    replies = await link.client.pipeline([("HMGET", link.keys.task(task_id), *fields) for task_id in ids])
+    for reply in replies:
+        if isinstance(reply, BrokerUnavailable):
+            raise reply
+    return replies
+
+
+def readable(values: Sequence[str | None], *, payload: str | None = None) -> Task | None:
+    """Read a task for a listing, which goes on without the records that somebody spoiled."""
+    try:
+        return task_of(values, payload=payload)
+    except UnreadableRecord:
+        return None
+
+
+def _add(link: Link, envelope: Envelope, change: Change, guards: Sequence[tuple[Meaning, Guard]]) -> list[Meaning]:
+    stored = change.stored
+    envelope.add(
+        record=envelope.key(link.keys.task(change.after.task_id)),
+        version=NO_VERSION if stored is None else stored.version,
+        token=change.after.version,
+        guards=[guard for _, guard in guards],
+        steps=link.writer(envelope).steps(change),
+    )
+    return [meaning for meaning, _ in guards]
+
+
+async def _send_all(
+    link: Link,
+    items: Sequence[Item],
+    *,
+    add: Callable[[Envelope, Item], list[Meaning]],
+    read: Callable[[Reply, Item, list[Meaning]], Answer],
+    admits: Callable[[Item], bool],
+) -> list[Answer]:
+    answers: list[Answer] = []
+    for envelope, batch in envelopes(items, add):
+        replies = await link.send(envelope, admits=any(admits(item) for item, _ in batch))
+        answers += [read(reply, item, meanings) for reply, (item, meanings) in zip(replies, batch, strict=True)]
+    return answers
+
+
+def _plain(reply: Reply, change: Change) -> Applied | Already | Conflict | Broken | None:
+    """Read an answer of commit.lua; None where a guard refused, which means different things to different callers."""
+    code, *rest = reply
+    try:
+        match code:
+            case Answered.MADE:
+                return Applied(_as_stored(change, EntryId(rest[0])))
+            case Answered.KNOWN:
+                return Already(task_of(rest[0]))
+            case Answered.MOVED:
+                return Conflict(task_of(rest[0]))
+            case Answered.STOPPED:
+                return Broken(rest[0])
+            case _:
+                return None
+    except UnreadableRecord as error:
+        return Broken(str(error))
+
+
+def _as_stored(change: Change, new_id: EntryId) -> Task:
+    if makes_entry(change):
+        return replace(change.after, entry_id=new_id)
+    return replace(change.after, dlq_entry_id=new_id) if makes_letter(change) else change.after
+
+
+def _refused(reply: Reply, meanings: Sequence[Requirement]) -> Refused | Broken:
+    _, number, _, snapshot = reply
+    try:
+        return Refused(requirement=meanings[number - 1], task=task_of(snapshot))
+    except UnreadableRecord as error:
+        return Broken(str(error))
+
+
+def _not_admitted(
+    reply: Reply, meanings: Sequence[LimitName | None], bounds: Mapping[LimitName, int]
+) -> KeyTaken | Full | Broken:
+    _, number, found, _ = reply
+    limit = meanings[number - 1]
+    if limit is not None:
+        return Full(reason=limit, value=int(found), limit=bounds[limit])
+    try:
+        return KeyTaken(record=read_record(found), text=found)
+    except ValueError:
+        return Broken("the idempotency key's record cannot be read")

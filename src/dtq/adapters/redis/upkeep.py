@@ -1,0 +1,150 @@
+"""The leader's sweeps."""
+
+import re
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from dtq.adapters.redis.client import Reply
+from dtq.adapters.redis.codec import SNAPSHOT
+from dtq.adapters.redis.envelope import Argument, Envelope, Step, among, below
+from dtq.adapters.redis.guards import NONE, ONE, names_task
+from dtq.adapters.redis.keys import BANDS, GROUP
+from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.peeking import Range, own_task, peek, walk
+from dtq.adapters.redis.steps import milliseconds_text
+from dtq.adapters.redis.store import read_many, readable
+from dtq.adapters.redis.wire import pairs
+from dtq.domain.entry import milliseconds
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.status import Place
+from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, place_of
+
+
+class RedisUpkeep:
+    """Sweeps on Redis."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def strays(self, cursor: str, *, limit: int) -> tuple[str, Sequence[Task]]:
+        prefix = self._link.keys.task_prefix
+        following, names = await self._link.client.call(
+            "SCAN", cursor or "0", "MATCH", f"{_literal(prefix)}*", "COUNT", limit
+        )
+        ids = [TaskId(name.removeprefix(prefix)) for name in names]
+        found = [readable(values) for values in await read_many(self._link, ids, SNAPSHOT)]
+        living = [task for task in found if task is not None and not task.is_terminal]
+        strays = [task for task, homeless in zip(living, await self._homeless(living), strict=True) if homeless]
+        return ("" if following == "0" else following), strays
+
+    async def _homeless(self, tasks: Sequence[Task]) -> Sequence[bool]:
+        keys = self._link.keys
+        ranges = [_entry_range(keys.stream(task.queue, task.priority), task.entry_id) for task in tasks]
+        entered = {entry.number for entry in await peek(self._link, ranges, limit=len(ranges), records=False)}
+        due = await self._link.client.pipeline([("ZSCORE", keys.schedule, task.task_id) for task in tasks])
+        claimed = await self._link.client.pipeline([("ZSCORE", keys.claimed, task.task_id) for task in tasks])
+        return [
+            due[number] is claimed[number] is None if place_of(task) is Place.SCHEDULE else number not in entered
+            for number, task in enumerate(tasks)
+        ]
+
+    async def keep_alive(self, queue: QueueName, *, waiting_since: datetime, limit: int) -> int:
+        renewed = 0
+        for priority, stream in zip(BANDS, self._link.keys.streams(queue), strict=True):
+            older = Range(stream, end=str(milliseconds(waiting_since) - 1))
+            async for chunk in walk(self._link, older, records=True):
+                if renewed == limit:
+                    return renewed
+                tasks = [own_task(entry, Receipt(queue, priority, entry.entry_id)) for entry in chunk]
+                aging = await self._aging([task for task in tasks if task], waiting_since=waiting_since)
+                renewed += await self._renew(aging[: limit - renewed])
+        return renewed
+
+    async def _aging(self, tasks: Sequence[Task], *, waiting_since: datetime) -> Sequence[Task]:
+        """Choose the tasks that were not renewed since: without this, a limit would always serve the same ones."""
+        keys, retention = self._link.keys, self._link.options.retention
+        left = await self._link.client.pipeline([("PTTL", keys.task(task.task_id)) for task in tasks])
+        fresh = retention.task - (self._link.clock.now() - waiting_since)
+        return [
+            task
+            for task, milliseconds_left in zip(tasks, left, strict=True)
+            if timedelta(milliseconds=milliseconds_left) < fresh
+        ]
+
+    async def _renew(self, tasks: Sequence[Task]) -> int:
+        keys, retention = self._link.keys, self._link.options.retention
+
+        def renew(envelope: Envelope, task: Task) -> None:
+            record = envelope.key(keys.task(task.task_id))
+            steps: list[Step] = [(("PEXPIRE", record, milliseconds_text(retention.task)),)]
+            if task.idempotency_key is not None:
+                key = envelope.key(keys.idempotency(task.queue, task.idempotency_key))
+                command = ("PEXPIRE", key, milliseconds_text(retention.idempotency))
+                steps.append((command, names_task(key, task.task_id)))
+            envelope.add(steps=steps)
+
+        return (await self._link.act_on(tasks, renew)).count("1")
+
+    async def drop_consumers(self, queue: QueueName, *, alive: Collection[str]) -> int:
+        streams = self._link.keys.streams(queue)
+        replies = await self._link.client.pipeline([("XINFO", "CONSUMERS", stream, GROUP) for stream in streams])
+        homes: dict[str, list[str]] = {}
+        for stream, reply in zip(streams, replies, strict=True):
+            for name in _consumers(reply):
+                homes.setdefault(name, []).append(stream)
+        silent = [(name, known_in) for name, known_in in homes.items() if name not in alive]
+
+        def drop(envelope: Envelope, consumer: tuple[str, list[str]]) -> None:
+            name, known_in = consumer
+            numbers = [envelope.key(stream) for stream in known_in]
+            envelope.add(
+                guards=[among(NONE, ("XPENDING", stream, GROUP, "-", "+", "1", name)) for stream in numbers],
+                steps=[(("XGROUP", "DELCONSUMER", stream, GROUP, name),) for stream in numbers],
+            )
+
+        outcomes = await self._link.act_on(silent, drop)
+        return len(outcomes) - outcomes.count(None)
+
+    async def retire(self, queue: QueueName) -> bool:
+        keys = self._link.keys
+        count = await self._link.client.call("HGET", keys.queues, queue)
+
+        def forget(envelope: Envelope) -> None:
+            registry = envelope.key(keys.queues)
+            streams: list[Argument] = [envelope.key(stream) for stream in keys.streams(queue)]
+            waiting = [("ZCARD", envelope.key(name)) for name in (keys.schedule, keys.claimed)]
+            guards = [
+                among(ONE, ("HEXISTS", registry, queue)),
+                among(NONE, ("EXISTS", envelope.key(keys.paused(queue)))),
+                below(1, [("XLEN", stream) for stream in streams]),
+                # a count that an id left behind, which was dropped without its task, is void when nothing waits at all
+                among(NONE, ("HGET", registry, queue)) if count == "0" else below(1, waiting),
+            ]
+            envelope.add(guards=guards, steps=[(("DEL", *streams),), (("HDEL", registry, queue),)])
+
+        return await self._link.act(forget) is not None
+
+    async def drop_marks(self, *, limit: int) -> int:
+        keys = self._link.keys
+        marked = set(await self._link.client.call("SRANDMEMBER", keys.cancelled, limit))
+        for queue in await self._link.client.call("HKEYS", keys.queues) if marked else ():
+            for stream in keys.streams(queue):
+                async for chunk in walk(self._link, Range(stream), records=False):
+                    marked -= {entry.task_id for entry in chunk}
+        return int(await self._link.client.call("SREM", keys.cancelled, *marked)) if marked else 0
+
+
+def _entry_range(stream: str, entry_id: EntryId | None) -> Range:
+    # an id that is missing finds nothing, as the lowest one does
+    wanted = entry_id or "0-1"
+    return Range(stream, wanted, wanted)
+
+
+def _consumers(reply: Reply) -> Sequence[str]:
+    """Read the names of the consumers that own nothing and of those that do; none where the group is gone."""
+    return () if isinstance(reply, BrokerUnavailable) else [pairs(consumer)["name"] for consumer in reply]
+
+
+def _literal(text: str) -> str:
+    """Escape what a pattern would not take for itself, such as a prefix with a hash tag or a bracket."""
+    return re.sub(r"([\\*?\[\]^-])", r"\\\1", text)

@@ -1,0 +1,129 @@
+"""Events, signals, idempotency records, audit entries and heartbeats as text."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from dtq.domain.audit import AuditEntry
+from dtq.domain.entry import milliseconds, moment
+from dtq.domain.events import Event
+from dtq.domain.idempotency import IdempotencyRecord
+from dtq.domain.task import QueueName, TaskId, WorkerId
+from dtq.domain.workers import Heartbeat, WorkerStatus
+from dtq.ports.workers import Signal
+
+_encode: Final = msgspec.json.Encoder().encode
+_events: Final = msgspec.json.Decoder(Event)
+_signals: Final = msgspec.json.Decoder(Signal)
+_records: Final = msgspec.json.Decoder(IdempotencyRecord)
+_names: Final = msgspec.json.Decoder(tuple[str, ...])
+
+
+def json_text(value: Event | Signal | IdempotencyRecord) -> str:
+    """Write a value as JSON; the members are its fields, in their order."""
+    return _encode(value).decode()
+
+
+def event_of(text: str) -> Event | None:
+    """Read an event; None where the text is none, for anybody may publish."""
+    try:
+        return _events.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def signal_of(text: str) -> Signal | None:
+    """Read a signal; None where the text is none."""
+    try:
+        return _signals.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def read_record(text: str) -> IdempotencyRecord:
+    """Read an idempotency record. Raises ValueError."""
+    return _records.decode(text)
+
+
+def record_prefix(task_id: TaskId) -> str:
+    """Return what the idempotency record of a task begins with, whatever its state."""
+    return f'{{"task_id":{_encode(task_id).decode()}'
+
+
+def audit_fields(entry: AuditEntry) -> dict[str, str]:
+    """Write an audit entry as stream fields; the count, which may not be known yet, is left to the caller."""
+    return {
+        "actor": entry.actor,
+        "action": entry.action,
+        "task_id": entry.task_id or "",
+        "ts": str(milliseconds(entry.ts)),
+        "request_id": entry.request_id,
+        "queue": entry.queue or "",
+    }
+
+
+def audit_entry(fields: Mapping[str, str]) -> AuditEntry:
+    """Read an audit entry."""
+    count = fields.get("count", "")
+    return AuditEntry(
+        actor=fields["actor"],
+        action=fields["action"],
+        ts=moment(int(fields["ts"])),
+        request_id=fields["request_id"],
+        task_id=TaskId(fields["task_id"]) if fields["task_id"] else None,
+        queue=QueueName(fields["queue"]) if fields["queue"] else None,
+        count=int(count) if count else None,
+    )
+
+
+def heartbeat_fields(heartbeat: Heartbeat) -> dict[str, str]:
+    """Write a heartbeat as hash fields."""
+    return {
+        "worker_id": heartbeat.worker_id,
+        "hostname": heartbeat.hostname,
+        "started_at": str(milliseconds(heartbeat.started_at)),
+        "last_heartbeat": str(milliseconds(heartbeat.last_heartbeat)),
+        "active_tasks": str(heartbeat.active_tasks),
+        "concurrency": str(heartbeat.concurrency),
+        "tasks_processed": str(heartbeat.tasks_processed),
+        "tasks_failed": str(heartbeat.tasks_failed),
+        "tasks_retried": str(heartbeat.tasks_retried),
+        "status": heartbeat.status,
+        "queue": heartbeat.queue,
+        "task_types": _encode(heartbeat.task_types).decode(),
+        "visibility_timeout_ms": str(heartbeat.visibility_timeout // timedelta(milliseconds=1)),
+    }
+
+
+def heartbeat_of(fields: Mapping[str, str]) -> Heartbeat | None:
+    """Read a heartbeat; None where there is none, or not all of one."""
+    try:
+        return Heartbeat(
+            worker_id=WorkerId(fields["worker_id"]),
+            hostname=fields["hostname"],
+            started_at=moment(int(fields["started_at"])),
+            last_heartbeat=moment(int(fields["last_heartbeat"])),
+            queue=QueueName(fields["queue"]),
+            concurrency=int(fields["concurrency"]),
+            status=WorkerStatus(fields["status"]),
+            active_tasks=int(fields["active_tasks"]),
+            tasks_processed=int(fields["tasks_processed"]),
+            tasks_failed=int(fields["tasks_failed"]),
+            tasks_retried=int(fields["tasks_retried"]),
+            task_types=_names.decode(fields["task_types"]),
+            visibility_timeout=timedelta(milliseconds=int(fields["visibility_timeout_ms"])),
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def pairs(flat: Sequence[str]) -> dict[str, str]:
+    """Return a flat list of names and values as a mapping."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def flat(fields: Mapping[str, str]) -> list[str]:
+    """Return a mapping as a flat list of names and values."""
+    return [text for pair in fields.items() for text in pair]

@@ -1,0 +1,119 @@
+"""Workers, their leader, and what they are told at once."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+
+from dtq.adapters.redis.envelope import FIRST_REPLY, Argument, Envelope, Guard, Step, among
+from dtq.adapters.redis.events import listen
+from dtq.adapters.redis.guards import NONE, ONE
+from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.steps import milliseconds_text
+from dtq.adapters.redis.wire import flat, heartbeat_fields, heartbeat_of, json_text, pairs, signal_of
+from dtq.domain.entry import milliseconds
+from dtq.domain.events import Event, EventType
+from dtq.domain.task import LeaseToken, QueueName, WorkerId
+from dtq.domain.workers import Heartbeat
+from dtq.ports.workers import Signal
+
+
+class RedisWorkers:
+    """Signs of life on Redis."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def register(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
+        own = str(milliseconds(heartbeat.started_at))
+
+        def announce(envelope: Envelope) -> None:
+            key = envelope.key(self._link.keys.worker(heartbeat.worker_id))
+            guard = among(("", own), ("HGET", key, "started_at"))
+            envelope.add(guards=[guard], steps=self._announcement(envelope, heartbeat, expires_in))
+
+        return await self._link.act(announce) is not None
+
+    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> None:
+        await self._link.act(lambda envelope: envelope.add(steps=self._announcement(envelope, heartbeat, expires_in)))
+
+    async def get(self, worker: WorkerId) -> Heartbeat | None:
+        return heartbeat_of(pairs(await self._link.client.call("HGETALL", self._link.keys.worker(worker))))
+
+    async def known(self) -> Sequence[WorkerId]:
+        return sorted(map(WorkerId, await self._link.client.call("SMEMBERS", self._link.keys.workers)))
+
+    async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
+        def forget(envelope: Envelope) -> None:
+            key = envelope.key(self._link.keys.worker(worker))
+            guards: list[Guard] = []
+            if event is not None and event.type is EventType.WORKER_STALE:
+                guards.append(among(NONE, ("EXISTS", key)))
+            steps: list[Step] = [
+                (("SREM", envelope.key(self._link.keys.workers), worker),),
+                (("DEL", key), among(ONE, FIRST_REPLY)),
+            ]
+            if event is not None:
+                steps.append(self._link.writer(envelope).publish(event, guard=among(ONE, FIRST_REPLY)))
+            envelope.add(guards=guards, steps=steps)
+
+        return await self._link.act(forget) == "1"
+
+    async def retire(self, worker: WorkerId, *, event: Event) -> None:
+        def forget(envelope: Envelope) -> None:
+            keys = self._link.keys
+            steps: list[Step] = [
+                (("SREM", envelope.key(keys.workers), worker),),
+                (("DEL", envelope.key(keys.worker(worker))),),
+                self._link.writer(envelope).publish(event),
+            ]
+            envelope.add(steps=steps)
+
+        await self._link.act(forget)
+
+    def _announcement(self, envelope: Envelope, heartbeat: Heartbeat, expires_in: timedelta) -> list[Step]:
+        key = envelope.key(self._link.keys.worker(heartbeat.worker_id))
+        fields: list[Argument] = [*flat(heartbeat_fields(heartbeat))]
+        return [
+            (("SADD", envelope.key(self._link.keys.workers), heartbeat.worker_id),),
+            (("HSET", key, *fields),),
+            (("PEXPIRE", key, milliseconds_text(expires_in)),),
+        ]
+
+
+class RedisLeadership:
+    """The lead, as a lock on Redis."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def acquire(self, token: LeaseToken, *, term: timedelta) -> bool:
+        def take(envelope: Envelope) -> None:
+            lock = envelope.key(self._link.keys.lock)
+            steps: list[Step] = [(("SET", lock, token, "PX", milliseconds_text(term)),)]
+            envelope.add(guards=[among(("", token), ("GET", lock))], steps=steps)
+
+        return await self._link.act(take) is not None
+
+    async def resign(self, token: LeaseToken) -> bool:
+        def give_up(envelope: Envelope) -> None:
+            lock = envelope.key(self._link.keys.lock)
+            envelope.add(guards=[among((token,), ("GET", lock))], steps=[(("DEL", lock),)])
+
+        return await self._link.act(give_up) is not None
+
+
+class RedisSignals:
+    """Signals over Pub/Sub."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def tell_worker(self, worker: WorkerId, signal: Signal) -> None:
+        await self._link.client.call("PUBLISH", self._link.keys.worker_channel(worker), json_text(signal))
+
+    async def tell_queue(self, queue: QueueName, signal: Signal) -> None:
+        await self._link.client.call("PUBLISH", self._link.keys.queue_channel(queue), json_text(signal))
+
+    def listen(self, worker: WorkerId, *, queue: QueueName) -> AbstractAsyncContextManager[AsyncIterator[Signal]]:
+        channels = (self._link.keys.worker_channel(worker), self._link.keys.queue_channel(queue))
+        return listen(self._link, channels, read=signal_of)
