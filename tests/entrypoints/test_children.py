@@ -7,6 +7,7 @@ import sys
 from dtq.entrypoints.watcher import left
 
 SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]
+WATCHER = [sys.executable, "-m", "dtq.entrypoints.watcher"]
 
 
 def test_what_was_taken_back_is_not_left() -> None:

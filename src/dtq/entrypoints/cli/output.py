@@ -90,7 +90,10 @@ def _print(table: Any) -> None:
     from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    console.print(table)
+    with console.capture() as captured:
+        console.print(table)
+    # rich fills each line with spaces up to the width
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
     sys.stdout.flush()
 
 
