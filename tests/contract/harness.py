@@ -47,7 +47,10 @@ class Harness(Protocol):
         ...
 
     async def duplicate(self, task_id: TaskId) -> Receipt:
-        """Add a second entry with the fields of the task's live one, as a failover may leave it; return its address."""
+        """Add one more entry of a stored task, as a failover may leave it; return its address.
+
+        Its fields are those that an entry of the task as stored would have, whether or not the task has one.
+        """
         ...
 
     async def forge(self, queue: QueueName, *, priority: int, fields: Mapping[str, str]) -> Receipt:
