@@ -19,16 +19,16 @@ class RedisClock:
         """Take note that the server's clock stood at *server* at a moment between *sent* and *received*.
 
         The offset is replaced as soon as a reply contradicts it, by the nearest one that fits; nothing is averaged. So
-        a reply that lay unread for seconds, which fits many offsets, moves nothing.
+        a reply that lay unread for seconds, which fits many offsets, moves nothing; and as the first one is the lowest
+        that fits, this clock is never ahead of the server's, and goes back only when that does.
         """
-        earliest, latest = server - received, server - sent
-        known = self._offset
-        self._offset = (earliest + latest) / 2 if known is None else min(max(known, earliest), latest)
+        lowest, highest = server - received, server - sent
+        self._offset = lowest if self._offset is None else min(max(self._offset, lowest), highest)
 
     def now(self) -> datetime:
         if self._offset is None:
             return self._host.now()
-        return moment(round((self._host.monotonic() + self._offset) * 1000))
+        return moment(int((self._host.monotonic() + self._offset) * 1000))
 
     def monotonic(self) -> float:
         return self._host.monotonic()
@@ -38,7 +38,3 @@ class RedisClock:
 
     def call_later(self, delay: timedelta, callback: Callable[[], None]) -> Timer:
         return self._host.call_later(delay, callback)
-
-    def host_offset(self) -> timedelta:
-        """Return how far the server's clock is ahead of the host's own."""
-        return self.now() - self._host.now()

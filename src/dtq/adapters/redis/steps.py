@@ -69,10 +69,11 @@ class Writer:
             *self._old_home(change),
         ]
 
-    def audit(self, entry: AuditEntry, *, count: Argument = "") -> Step:
-        """Append an audit entry."""
+    def audit(self, entry: AuditEntry, *, count: Argument | None = None) -> Step:
+        """Append an audit entry, with its own count or with one that is known only in the step."""
         command = ("XADD", self._key(self._keys.audit), "MAXLEN", "~", str(MAX_AUDIT), "*")
-        return ((*command, *flat(audit_fields(entry)), "count", count),)
+        fields: list[Argument] = [*flat(audit_fields(entry))]
+        return ((*command, *fields, *(() if count is None else ("count", count))),)
 
     def publish(self, event: Event, *, guard: Guard | None = None) -> Step:
         """Publish an event, where *guard* holds."""

@@ -53,7 +53,7 @@ def record_prefix(task_id: TaskId) -> str:
 
 
 def audit_fields(entry: AuditEntry) -> dict[str, str]:
-    """Write an audit entry as stream fields; the count, which may not be known yet, is left to the caller."""
+    """Write an audit entry as stream fields."""
     return {
         "actor": entry.actor,
         "action": entry.action,
@@ -61,6 +61,7 @@ def audit_fields(entry: AuditEntry) -> dict[str, str]:
         "ts": str(milliseconds(entry.ts)),
         "request_id": entry.request_id,
         "queue": entry.queue or "",
+        "count": "" if entry.count is None else str(entry.count),
     }
 
 
