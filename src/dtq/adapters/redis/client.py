@@ -48,9 +48,7 @@ class Client:
     async def call(self, *command: Argument, block: timedelta = timedelta()) -> Reply:
         """Run one command, which the server may hold back for *block*, and return its reply. Raises Rejected."""
         (reply,) = await self._exchange(_packed(command), replies=1, block=block)
-        if isinstance(reply, BrokerUnavailable):
-            raise reply
-        return reply
+        return checked(reply)
 
     async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
         """Run commands in one trip, each by itself; an error is the reply of its command."""
@@ -58,14 +56,6 @@ class Client:
             return []
         packed = b"".join(map(_packed, commands))
         return await self._exchange(packed, replies=len(commands))
-
-    async def transaction(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
-        """Run commands as one; an error is the reply of its command. Raises Rejected where all were refused."""
-        *queued, replies = await self.pipeline([("MULTI",), *commands, ("EXEC",)])
-        for reply in (*queued, replies):
-            if isinstance(reply, BrokerUnavailable):
-                raise reply
-        return as_replies(replies)
 
     @asynccontextmanager
     async def subscribe(self, *channels: str) -> AsyncIterator[AsyncIterator[str]]:
@@ -166,11 +156,16 @@ async def _read(connection: AbstractConnection) -> Reply:
         return translated(error)
 
 
-def as_replies(outcome: Reply) -> list[Reply]:
-    """Return what the commands of a transaction were answered, with our errors in place of the driver's."""
-    if not isinstance(outcome, list):
-        return [outcome]
-    return [translated(reply) if isinstance(reply, ResponseError) else reply for reply in outcome]
+def checked(reply: Reply) -> Reply:
+    """Return a reply that is no error, and raise one that is."""
+    if isinstance(reply, BrokerUnavailable):
+        raise reply
+    return reply
+
+
+def with_our_errors(replies: Sequence[Reply]) -> list[Reply]:
+    """Return the replies that a script gathered, with our errors in place of the driver's."""
+    return [translated(reply) if isinstance(reply, ResponseError) else reply for reply in replies]
 
 
 def translated(error: ResponseError) -> BrokerUnavailable:

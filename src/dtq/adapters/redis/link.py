@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
-from dtq.adapters.redis.client import Client, Reply
+from dtq.adapters.redis.client import Client, Reply, with_our_errors
 from dtq.adapters.redis.codec import SNAPSHOT_NAMES
 from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
 from dtq.adapters.redis.keys import Keyspace
-from dtq.adapters.redis.scripts import ADMIT, COMMIT, Scripts
+from dtq.adapters.redis.scripts import ADMIT, COMMIT, RUN, Scripts
 from dtq.adapters.redis.steps import Writer
 from dtq.domain.errors import BrokerUnavailable
 from dtq.ports.backend import BackendOptions
@@ -53,6 +53,12 @@ class Link(Struct, frozen=True, kw_only=True):
         for envelope, _ in envelopes(items, add):
             outcomes += [_outcome(answer) for answer in await self.send(envelope)]
         return outcomes
+
+    async def run(self, commands: Sequence[Sequence[str]], *, keys: Sequence[str]) -> Sequence[Reply]:
+        """Run commands on *keys* as one step, and return each one's reply, which may be a Rejected."""
+        numbers = {name: number for number, name in enumerate(keys, 1)}
+        numbered = [[numbers.get(argument, argument) for argument in command] for command in commands]
+        return with_our_errors(await self.scripts.run(RUN, keys=keys, arguments=[msgpack.encode(numbered)]))
 
 
 def _outcome(answer: Reply) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.client import Rejected, Reply, checked
 from dtq.adapters.redis.envelope import Envelope, Step, among
 from dtq.adapters.redis.guards import has_version, is_unread
 from dtq.adapters.redis.keys import BANDS, GROUP
@@ -50,23 +50,24 @@ class RedisQueues:
     async def stats(self, queue: QueueName) -> QueueStats:
         keys = self._link.keys
         streams = keys.streams(queue)
-        paused, scheduled, schedule, claimed, *figures = await self._link.client.transaction(
-            [
-                ("EXISTS", keys.paused(queue)),
-                ("HGET", keys.queues, queue),
-                ("ZCARD", keys.schedule),
-                ("ZCARD", keys.claimed),
-                *(("XLEN", stream) for stream in streams),
-                *(("XPENDING", stream, GROUP) for stream in streams),
-            ]
-        )
+        switch = keys.paused(queue)
+        commands = [
+            ("EXISTS", switch),
+            ("HGET", keys.queues, queue),
+            ("ZCARD", keys.schedule),
+            ("ZCARD", keys.claimed),
+            *(("XLEN", stream) for stream in streams),
+            *(("XPENDING", stream, GROUP) for stream in streams),
+        ]
+        touched = (switch, keys.queues, keys.schedule, keys.claimed, *streams)
+        paused, scheduled, schedule, claimed, *figures = await self._link.run(commands, keys=touched)
         return QueueStats(
             queue=queue,
-            depth=sum(figures[: len(streams)]),
+            depth=sum(checked(reply) for reply in figures[: len(streams)]),
             pending=sum(_pending(reply) for reply in figures[len(streams) :]),
-            paused=paused == 1,
+            paused=checked(paused) == 1,
             # an id that was dropped without its task is still counted for its queue: no more than there are in all
-            retry_scheduled=max(0, min(int(scheduled or 0), schedule + claimed)),
+            retry_scheduled=max(0, min(int(checked(scheduled) or 0), checked(schedule) + checked(claimed))),
         )
 
     async def pause(self, queue: QueueName, *, audit: AuditEntry, event: Event) -> None:
@@ -123,9 +124,7 @@ def _pending(reply: Reply) -> int:
     """Read the number of entries that a group's consumers own; no group owns nothing."""
     if isinstance(reply, Rejected) and reply.reply_code == "NOGROUP":
         return 0
-    if isinstance(reply, BrokerUnavailable):
-        raise reply
-    return int(reply[0])
+    return int(checked(reply)[0])
 
 
 def _last_delivered(reply: Reply) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from dtq.adapters.redis.client import Rejected, as_replies
+from dtq.adapters.redis.client import Rejected
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.trials import trials
 from dtq.adapters.system import SystemClock
 from dtq.domain.entry import moment
-from dtq.domain.errors import BrokerOutOfMemory, UnsuitableBroker
+from dtq.domain.errors import UnsuitableBroker
 from dtq.ports.environment import ServerFacts
 
 LOWEST_REDIS: Final = (7, 0)
@@ -74,17 +74,15 @@ class RedisServer:
         await self._link.act(lambda envelope: envelope.add(steps=[(("TIME",),)]))
 
     async def _try_commands(self) -> None:
-        """Run every kind of command that dtq uses, as one transaction that leaves nothing behind.
+        """Run every kind of command that dtq uses, in one step that leaves nothing behind.
 
         Permissions count command by command, also inside a script, where a refusal comes after the writes before it.
         """
-        commands = trials(self._link.keys)
-        _, *queued, outcome = await self._link.client.pipeline([("MULTI",), *commands, ("EXEC",)])
-        # where memory is full, a command that needs some is refused after its permission was looked at
-        replies = [reply for reply in queued if not isinstance(reply, BrokerOutOfMemory)]
-        refusals = [reply for reply in (*replies, *as_replies(outcome)) if isinstance(reply, Rejected)]
-        if refusals and len(replies) == len(queued):
-            text = "; ".join(dict.fromkeys(map(str, refusals)))
+        keys, commands = trials(self._link.keys)
+        replies = await self._link.run(commands, keys=keys)
+        refusals = [str(reply) for reply in replies if isinstance(reply, Rejected)]
+        if refusals:
+            text = "; ".join(dict.fromkeys(refusals))
             raise UnsuitableBroker(f"the broker does not let this user do what dtq needs: {text}")
 
 

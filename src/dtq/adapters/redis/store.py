@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from dtq.adapters.redis.client import Reply
+from dtq.adapters.redis.client import Reply, checked
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, task_of
 from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
 from dtq.adapters.redis.guards import admission_guards, requirements
@@ -15,7 +15,6 @@ from dtq.adapters.redis.steps import makes_entry, makes_letter
 from dtq.adapters.redis.wire import json_text, read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
-from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.idempotency import record_of
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Task, TaskId
@@ -121,10 +120,7 @@ async def _of_interest(
 async def read_many(link: Link, ids: Sequence[TaskId], fields: Sequence[str]) -> list[list[str | None]]:
     """Return fields of tasks, read in one trip; None for each that is not there."""
     replies = await link.client.pipeline([("HMGET", link.keys.task(task_id), *fields) for task_id in ids])
-    for reply in replies:
-        if isinstance(reply, BrokerUnavailable):
-            raise reply
-    return replies
+    return [checked(reply) for reply in replies]
 
 
 def readable(values: Sequence[str | None], *, payload: str | None = None) -> Task | None:

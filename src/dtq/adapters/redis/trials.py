@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 
-from dtq.adapters.redis.client import Argument
 from dtq.adapters.redis.keys import GROUP, Keyspace
 
 _LIFETIME_MS = "60000"
 
 
-def trials(keys: Keyspace) -> Sequence[Sequence[Argument]]:
-    """Return commands that succeed on every suitable server when they are run in order, and remove what they wrote."""
-    text, record, names, scores, stream = (keys.scratch(kind) for kind in ("text", "hash", "set", "zset", "stream"))
-    remove = ("DEL", text, record, names, scores, stream)
-    return [
+Commands = Sequence[Sequence[str]]
+
+
+def trials(keys: Keyspace) -> tuple[Sequence[str], Commands]:
+    """Return keys, and commands on them that succeed in this order on every suitable server and leave nothing."""
+    scratch = [keys.scratch(kind) for kind in ("text", "hash", "set", "zset", "stream")]
+    text, record, names, scores, stream = scratch
+    remove = ("DEL", *scratch)
+    return scratch, [
         remove,
         ("SET", text, "1", "PX", _LIFETIME_MS),
         ("GET", text),
@@ -28,7 +31,7 @@ def trials(keys: Keyspace) -> Sequence[Sequence[Argument]]:
     ]
 
 
-def _on_hash(record: str) -> Sequence[Sequence[Argument]]:
+def _on_hash(record: str) -> Commands:
     return [
         ("HSET", record, "field", "1"),
         ("PEXPIRE", record, _LIFETIME_MS),
@@ -44,7 +47,7 @@ def _on_hash(record: str) -> Sequence[Sequence[Argument]]:
     ]
 
 
-def _on_sets(names: str, scores: str) -> Sequence[Sequence[Argument]]:
+def _on_sets(names: str, scores: str) -> Commands:
     return [
         ("SADD", names, "member"),
         ("SISMEMBER", names, "member"),
@@ -62,7 +65,7 @@ def _on_sets(names: str, scores: str) -> Sequence[Sequence[Argument]]:
     ]
 
 
-def _on_stream(stream: str) -> Sequence[Sequence[Argument]]:
+def _on_stream(stream: str) -> Commands:
     return [
         ("XGROUP", "CREATE", stream, GROUP, "0", "MKSTREAM"),
         ("XADD", stream, "MAXLEN", "~", "10", "1-1", "field", "1"),
