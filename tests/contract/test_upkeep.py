@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import QueueName, Task
+from dtq.domain.task import QueueName, Task, WorkerId
 from tests.contract.harness import Harness
 from tests.contract.steps import (
     PEER,
@@ -107,6 +107,17 @@ async def test_keep_alive_renews_at_most_the_limit(harness: Harness) -> None:
     assert 2 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness), limit=2)
 
 
+async def test_keep_alive_gets_to_every_task_limit_by_limit(harness: Harness) -> None:
+    for _ in range(3):
+        await submit(harness)
+    await harness.advance(DAY)
+
+    since = now(harness) - seconds(60)
+    counts = [await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=since, limit=2) for _ in range(3)]
+
+    assert [2, 1, 0] == counts
+
+
 async def test_keep_alive_renews_one_queue(harness: Harness) -> None:
     await submit(harness, queue=OTHER)
     await harness.advance(DAY)
@@ -143,10 +154,17 @@ async def test_keep_alive_makes_no_record(harness: Harness) -> None:
     assert bare(task) == bare(await stored(harness, task.task_id))
 
 
+async def _read_and_lose(harness: Harness, *, worker: WorkerId) -> None:
+    """Make a worker known to a queue, without anything that it owns."""
+    task = await submit(harness)
+    await take(harness, worker=worker)
+    await cancel(harness, task)
+
+
 async def test_consumers_that_own_nothing_are_removed(harness: Harness) -> None:
     await submit(harness)
     await take(harness, worker=WORKER)
-    await take(harness, worker=PEER)
+    await _read_and_lose(harness, worker=PEER)
     upkeep = harness.backend.upkeep
 
     assert 1 == await upkeep.drop_consumers(QUEUE, alive=())
@@ -165,8 +183,8 @@ async def test_consumers_that_own_something_are_kept_and_lose_nothing(harness: H
 
 
 async def test_consumers_that_are_alive_are_kept(harness: Harness) -> None:
-    await take(harness, worker=WORKER)
-    await take(harness, worker=PEER)
+    await _read_and_lose(harness, worker=WORKER)
+    await _read_and_lose(harness, worker=PEER)
 
     assert 1 == await harness.backend.upkeep.drop_consumers(QUEUE, alive=[WORKER])
 
