@@ -1,0 +1,82 @@
+"""Judged item 11: of two workers that hold one entry, one runs it, whichever wakes first.
+
+The first worker reads the entry and stalls before its start: the line to Redis holds back what it says, either from
+the moment the entry was read on waking, or once its task has been looked at too. The second reclaims the entry.
+"""
+
+import pytest
+
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import TaskId
+from tests.judged.proxy import Line
+from tests.judged.sizes import QUICK
+from tests.judged.system import System, Worker, a_gated_task
+from tests.judged.waiting import wait_until
+
+WORD = "the-one-entry"
+READINGS = pytest.mark.parametrize("readings", [1, 2], ids=["read", "read and looked at"])
+
+
+def stalled_first(system: System, line: Line) -> tuple[Worker, TaskId]:
+    """A worker that has read the entry and says nothing more, and the task of that entry."""
+    first = system.worker(QUICK | {"DTQ_REDIS_URL": line.url}, concurrency=1)
+    # so that it reads the entry on waking, and looks at its task in a second step
+    wait_until(lambda: blocked_reads(system) == 1, within=10, what="the first worker waits for work")
+    (task_id,) = system.create(a_gated_task(WORD))
+    wait_until(line.stalled.is_set, within=10, what="the first worker stalls")
+    assert [] == system.journal.starts(task_id)
+    return first, task_id
+
+
+def blocked_reads(system: System) -> int:
+    """How many workers wait in Redis for an entry."""
+    return sum("b" in client["flags"] for client in system.redis.client_list() if client["cmd"] == "xreadgroup")
+
+
+def see_it_take(system: System, worker: Worker) -> None:
+    """Wait until *worker*, the only one with a free slot, has gone on to new work."""
+    (probe,) = system.create(a_gated_task("probe"))
+    system.started(probe)
+    assert worker.worker_id == system.journal.of(probe)[0].worker_id
+
+
+def see_it_run_once(system: System, task_id: TaskId, *, by: Worker) -> None:
+    """Let the task end, and see that it was started once, as its first attempt."""
+    system.open_gate(WORD)
+    ended = system.ended(task_id)
+    assert (TaskStatus.SUCCEEDED, 1, by.worker_id) == (ended.status, ended.attempt, ended.worker_id)
+    assert [1] == system.journal.starts(task_id)
+
+
+@READINGS
+def test_the_second_holder_wakes_first_and_runs_it(system: System, readings: int) -> None:
+    with Line(system.server.url, word=WORD.encode(), times=readings) as line:
+        first, task_id = stalled_first(system, line)
+        second = system.worker(QUICK, concurrency=1)
+        system.started(task_id)
+
+        line.release()
+        see_it_take(system, first)
+
+        see_it_run_once(system, task_id, by=second)
+
+
+@READINGS
+def test_the_first_holder_wakes_first_and_drops_it(system: System, readings: int) -> None:
+    with (
+        Line(system.server.url, word=WORD.encode(), times=readings) as line,
+        Line(system.server.url, word=WORD.encode(), times=1) as other_line,
+    ):
+        first, task_id = stalled_first(system, line)
+        second = system.worker(QUICK | {"DTQ_REDIS_URL": other_line.url}, concurrency=1)
+        wait_until(other_line.stalled.is_set, within=10, what="the second worker reclaims the entry and stalls")
+        # what it asked for before the line fell silent could still give it the next entry
+        wait_until(lambda: blocked_reads(system) == 0, within=2, what="nobody waits for work")
+
+        line.release()
+        see_it_take(system, first)
+        assert [] == system.journal.starts(task_id)
+        other_line.release()
+
+        system.started(task_id)
+        see_it_run_once(system, task_id, by=second)
