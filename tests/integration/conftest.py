@@ -1,35 +1,5 @@
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from uuid import uuid4
+"""The deployments of the judged tests, for what is tried beside them."""
 
-import pytest
+from tests.judged.systems import pytest_runtest_makereport, system
 
-from tests.integration.deployment import Deployment, Diary
-from tests.servers import RedisServer
-
-Deploy = Callable[..., Deployment]
-
-
-@pytest.fixture
-def deploy(redis_server: RedisServer, tmp_path: Path) -> Iterator[Deploy]:
-    """Deploy dtq, on the run's own server where no other is given, under a prefix of its own."""
-    with ExitStack() as stack:
-
-        def make(server: RedisServer = redis_server, **settings: str) -> Deployment:
-            prefix = f"dtq-{uuid4().hex[:12]}"
-            folder = tmp_path / prefix
-            folder.mkdir()
-            return stack.enter_context(Deployment(server, prefix=prefix, folder=folder, settings=settings))
-
-        yield make
-
-
-@pytest.fixture
-def deployment(deploy: Deploy) -> Deployment:
-    return deploy()
-
-
-@pytest.fixture
-def diary(tmp_path: Path) -> Diary:
-    return Diary(tmp_path / "diary")
+__all__ = ["pytest_runtest_makereport", "system"]

@@ -8,16 +8,21 @@ import signal
 import socket
 import subprocess
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Self, TypeVar
 
 import httpx
 import pytest
 
 from tests.integration.process_table import descendants, living, running
-from tests.integration.programs import DTQ, Program, clean_environment, run_dtq, until
+from tests.judged.program import COMMAND, Program
+from tests.judged.waiting import wait_until
+from tests.servers.process import free_port
 
 READY = "dtq dev is ready"
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -27,17 +32,54 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """The variables of this process, without any setting of dtq but *settings*."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("DTQ_")}
+    return {**kept, "PYTHONUNBUFFERED": "1", **settings}
+
+
+def until(condition: Callable[[], T], *, within_s: float = 30, what: str = "what was waited for") -> T:
+    return wait_until(condition, within=within_s, what=what)
+
+
+def run_dtq(*arguments: str, settings: Mapping[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, as another terminal would."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(settings),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 class Dev(Program):
-    """`dtq dev` in a folder."""
+    """`dtq dev` in a folder; it ends with the test."""
 
     def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
-        free = {"DTQ_API_PORT": str(free_port()), **settings}
+        free = {"DTQ_API_PORT": str(free_port()), "DTQ_LOG_JSON": "true", **settings}
         self.folder = folder
-        self.number = len(list(folder.glob("*.log")))
-        super().__init__("dev", *arguments, settings=free, log=folder / f"{self.number}.log", folder=folder)
+        name = f"dev-{len(list(folder.glob('dev-*.log')))}"
+        super().__init__(name, ["dev", *arguments], environment=environment(free), folder=folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def output(self) -> str:
+        return self.log
+
+    def end(self, number: signal.Signals) -> int:
+        os.kill(self.pid, number)
+        return self.exit_code(within=30)
 
     def ready(self) -> "Dev":
-        until(lambda: READY in self.output or not self.is_alive(), what="dtq dev")
+        until(lambda: READY in self.output or not self.alive(), what="dtq dev")
         assert READY in self.output, self.output
         return self
 
@@ -63,12 +105,6 @@ class Dev(Program):
 def dev(folder: Path) -> Iterator[Dev]:
     with Dev(folder) as program:
         yield program.ready()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_commands_of_the_readme(dev: Dev) -> None:
@@ -102,7 +138,8 @@ def test_a_signal_finishes_what_runs_and_leaves_nothing(dev: Dev, number: signal
 
     assert 0 == code
     assert set() == living(parts)
-    assert dev.logged("task changed", task_id=task_id, event_type="TASK_SUCCEEDED")
+    lines = [line for line in dev.output.splitlines() if task_id in line]
+    assert [line for line in lines if "TASK_SUCCEEDED" in line]
 
 
 def test_killed_it_leaves_nothing_and_its_work_survives(dev: Dev) -> None:
@@ -191,8 +228,8 @@ def test_a_task_module_that_cannot_be_imported_ends_it(folder: Path) -> None:
 def test_ctrl_c_in_a_terminal_finishes_what_runs(folder: Path) -> None:
     master, terminal = os.openpty()
     process = subprocess.Popen(
-        [*DTQ, "dev"],
-        env=clean_environment({"DTQ_API_PORT": str(free_port())}),
+        [*COMMAND, "dev"],
+        env=environment({"DTQ_API_PORT": str(free_port())}),
         cwd=folder,
         stdin=terminal,
         stdout=terminal,

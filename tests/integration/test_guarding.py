@@ -1,75 +1,84 @@
 """The API key, the audit stream and what the logs must not tell."""
 
 import hashlib
-from typing import cast
 
-from tests.integration.deployment import Deployment, Diary
-from tests.integration.programs import until
+from tests.judged.program import Program
+from tests.judged.system import Api, System, a_gated_task
+from tests.judged.waiting import wait_until
 
 KEY = "a-key-of-ours"
+DEMO = {"DTQ_TASK_MODULES": "dtq.demo"}
 
 
-def audited(deployment: Deployment) -> list[dict[str, str]]:
-    found = deployment.redis.xrange(deployment.key("stream", "audit"))
-    return [fields for _, fields in cast("list[tuple[str, dict[str, str]]]", found)]
+def audited(system: System) -> list[dict[str, str]]:
+    return [fields for _, fields in system.redis.xrange(f"{system.prefix}:stream:audit")]
 
 
-def test_only_the_key_cancels_and_the_audit_stream_says_who(deployment: Deployment) -> None:
-    api = deployment.api(DTQ_API_KEY=KEY)
-    task_id = api.submit("echo_task", delay_seconds=60)
+def submitted(api: Api, **fields: object) -> str:
+    answer = api.http.post("/api/v1/tasks", json={"task_type": "echo_task", "payload": {}, **fields})
+    assert 202 == answer.status_code, answer.text
+    task_id: str = answer.json()["task_id"]
+    return task_id
+
+
+def test_only_the_key_cancels_and_the_audit_stream_says_who(system: System) -> None:
+    api = system.api({**DEMO, "DTQ_API_KEY": KEY})
+    task_id = submitted(api, delay_seconds=60)
     cancel = f"/api/v1/tasks/{task_id}/cancel"
 
-    refused = api.client.post(cancel, headers={"X-API-Key": "another"})
-    assert (401, "pending", []) == (refused.status_code, deployment.status(task_id), audited(deployment))
-    accepted = api.client.post(cancel, headers={"X-API-Key": KEY, "X-Request-ID": "req-7"})
+    refused = api.http.post(cancel, headers={"X-API-Key": "another"})
+    assert (401, "pending", []) == (refused.status_code, system.task(task_id).status, audited(system))
+    accepted = api.http.post(cancel, headers={"X-API-Key": KEY, "X-Request-ID": "req-7"})
 
-    assert (202, "cancelled") == (accepted.status_code, deployment.status(task_id))
-    [entry] = audited(deployment)
+    assert (202, "cancelled") == (accepted.status_code, system.task(task_id).status)
+    [entry] = audited(system)
     assert (f"api-key:{hashlib.sha256(KEY.encode()).hexdigest()[:8]}", "task.cancel", task_id, "req-7") == tuple(
         entry[name] for name in ("actor", "action", "task_id", "request_id")
     )
 
 
-def test_a_cancellation_that_is_asked_for_is_audited_too(deployment: Deployment, diary: Diary) -> None:
-    deployment.worker()
-    api = deployment.api()
-    task_id = api.submit("hold", {"diary": str(diary.path), "until": "/nowhere/at/all"})
-    until(lambda: diary.of(task_id))
+def test_a_cancellation_that_is_asked_for_is_audited_too(system: System) -> None:
+    system.worker()
+    api = system.api()
+    [task_id] = system.create(a_gated_task("audit"))
+    system.started(task_id)
 
-    api.client.post(f"/api/v1/tasks/{task_id}/cancel")
+    api.http.post(f"/api/v1/tasks/{task_id}/cancel")
 
-    assert ["task.cancel_requested"] == [entry["action"] for entry in audited(deployment)]
+    assert ["task.cancel_requested"] == [entry["action"] for entry in audited(system)]
 
 
-def test_commands_are_audited_under_their_user(deployment: Deployment) -> None:
-    submitted = deployment.cli("submit", "--type", "echo_task", "--payload", "{}", "--delay-seconds", "60")
-    task_id = submitted.stdout.split()[0]
+def test_commands_are_audited_under_their_user(system: System) -> None:
+    arguments = ["submit", "--type", "echo_task", "--payload", "{}", "--delay-seconds", "60"]
+    task_id = system.command(*arguments, settings=DEMO).stdout.split()[0]
 
-    done = deployment.cli("cancel", task_id)
+    done = system.command("cancel", task_id)
 
     assert 0 == done.returncode
-    [entry] = audited(deployment)
+    [entry] = audited(system)
     assert entry["actor"].startswith("cli:")
 
 
-def test_an_open_api_that_can_be_reached_from_outside_says_so(deployment: Deployment) -> None:
-    program = deployment.start("api", "run", "--host", "0.0.0.0", "--port", "0")  # noqa: S104 - that is what it is about
+def test_an_open_api_that_can_be_reached_from_outside_says_so(system: System) -> None:
+    arguments = ["api", "run", "--host", "0.0.0.0", "--port", "0"]  # noqa: S104 - that is what it is about
+    program = Program("open-api", arguments, environment=system.environment(DEMO), folder=system.folder)
+    system.programs.append(program)
 
-    until(lambda: program.logged("api_listens"))
+    wait_until(lambda: "api_listens" in program.log, within=20, what="an API")
 
-    [line] = program.logged("open_to_everybody")
-    assert "DTQ_API_KEY is not set" in line["reason"]
-    assert 0 == program.end()
+    assert "DTQ_API_KEY is not set" in program.log
+    program.terminate()
+    assert 0 == program.exit_code(within=20)
 
 
-def test_neither_payload_nor_key_nor_password_is_logged(deployment: Deployment) -> None:
-    worker = deployment.worker(DTQ_LOG_LEVEL="DEBUG")
-    api = deployment.api(DTQ_LOG_LEVEL="DEBUG", DTQ_API_KEY=KEY)
-    task_id = api.submit("echo_task", {"word": "payload-text"}, metadata={"note": "metadata-text"})
-    deployment.wait_for_end(task_id)
-    api.client.post(f"/api/v1/tasks/{task_id}/cancel", headers={"X-API-Key": KEY})
+def test_neither_payload_nor_key_is_logged(system: System) -> None:
+    loud = {**DEMO, "DTQ_LOG_LEVEL": "DEBUG", "DTQ_API_KEY": KEY}
+    worker, api = system.worker(loud), system.api(loud)
+    task_id = submitted(api, payload={"word": "payload-text"}, metadata={"note": "metadata-text"})
+    system.ended(task_id)
+    api.http.post(f"/api/v1/tasks/{task_id}/cancel", headers={"X-API-Key": KEY})
 
-    logs = worker.output + api.program.output
+    logs = worker.log + api.log
 
     assert task_id in logs
     assert not [word for word in ("payload-text", "metadata-text", KEY) if word in logs]
