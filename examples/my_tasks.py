@@ -1,5 +1,7 @@
 """Tasks of one's own: `dtq worker run --tasks my_tasks --queue greetings`, started in this folder."""
 
+# ruff: noqa: INP001 - a file of its own, as a user has it, not a package
+
 from typing import Any
 
 from dtq import PermanentError, RetryableError, TaskContext, task

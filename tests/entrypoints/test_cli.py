@@ -1,76 +1,23 @@
-"""Commands in one process with their test, on a backend that they share through a third party's URL."""
+"""What commands do and print."""
 
 import asyncio
 import io
 import json
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dtq.domain import errors
-from dtq.domain.outcome import Outcome, Succeeded, classify
+from dtq.domain.outcome import Succeeded, classify
 from dtq.entrypoints.cli import main
 from dtq.entrypoints.cli.exits import EXIT_OF
-from dtq.ports.backend import Backend, BackendOptions
-from tests.entrypoints import third_party
-from tests.entrypoints.driver import finish_with, start_next
+from dtq.ports.backend import Backend
+from tests.entrypoints.command_fixtures import backend, printed
+from tests.entrypoints.commands import Printed, document, end, submit, submitted
+from tests.entrypoints.driver import start_next
 
-GREET = """
-from dtq import task
-print("this module prints")
-
-@task("greet")
-def greet(payload, ctx):
-    return payload
-"""
-
-Printed = Callable[[], tuple[str, str]]
-
-
-@pytest.fixture(autouse=True)
-def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Backend:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    third_party.install(tmp_path)
-    (tmp_path / "greetings.py").write_text(GREET)
-    sys.modules.pop("greetings", None)
-    url = f"third://{id(request.node)}"
-    monkeypatch.setenv("DTQ_REDIS_URL", url)
-    monkeypatch.setenv("DTQ_TASK_MODULES", "greetings")
-    return third_party.connect(url, options=BackendOptions())
-
-
-@pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
-    def read() -> tuple[str, str]:
-        captured = capsys.readouterr()
-        return captured.out, captured.err
-
-    return read
-
-
-def submit(*arguments: str, payload: str = '{"a": 1}') -> int:
-    return main(["submit", "--type", "greet", "--payload", payload, *arguments])
-
-
-def submitted(printed: Printed, *arguments: str) -> str:
-    assert 0 == submit("--json", *arguments)
-    task_id: str = json.loads(printed()[0])["task_id"]
-    return task_id
-
-
-def end(backend: Backend, outcome: Outcome) -> None:
-    async def both() -> None:
-        await finish_with(backend, await start_next(backend), outcome)
-
-    asyncio.run(both())
-
-
-def document(printed: Printed) -> Any:
-    return json.loads(printed()[0])
+__all__ = ["backend", "printed"]
 
 
 def test_submit_prints_id_and_status(printed: Printed) -> None:
@@ -217,109 +164,6 @@ def test_an_unknown_task_is_not_found(command: str, task_id: str, printed: Print
     assert 3 == main([command, task_id])
 
     assert printed()[1].rstrip("\n").isprintable()
-
-
-BAD = {
-    "truncated": ["--payload", '{"a": 1'],
-    "array": ["--payload", "[]"],
-    "NaN": ["--payload", '{"a": NaN}'],
-    "surrogate": ["--payload", '{"a": "\\ud800"}'],
-    "bytes that are no text": ["--payload", '{"a": "\udcff"}'],
-    "too deep": ["--payload", '{"a": ' + "[" * 65 + "]" * 65 + "}"],
-    "far too deep": ["--payload", '{"a": ' + "[" * 50_000 + "]" * 50_000 + "}"],
-    "too large": ["--payload", '{"a": "' + "x" * 262_144 + '"}'],
-    "type": ["--type", "no such type"],
-    "unknown type": ["--type", "other"],
-    "queue": ["--queue", "Mail"],
-    "empty queue": ["--queue", ""],
-    "key": ["--idempotency-key", "a b"],
-    "empty key": ["--idempotency-key", ""],
-    "attempts": ["--max-attempts", "11"],
-    "priority": ["--priority", "10"],
-    "timeout": ["--timeout-ms", "0"],
-    "delay": ["--delay-seconds", "-1"],
-    "delay NaN": ["--delay-seconds", "nan"],
-    "delay inf": ["--delay-seconds", "inf"],
-    "metadata": ["--metadata", "[1]"],
-    "metadata too large": ["--metadata", '{"a": "' + "m" * 4096 + '"}'],
-}
-
-
-@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
-def test_bad_input_is_rejected_and_leaves_nothing(arguments: list[str], backend: Backend, printed: Printed) -> None:
-    assert 5 == submit(*arguments)
-
-    out, err = printed()
-    assert "" == out
-    assert "dtq: " in err
-    assert all(line.isprintable() for line in err.splitlines())
-    assert [] == list(asyncio.run(backend.broker.recent(queue=None, status=None, limit=1)))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["submit"],
-        ["submit", "--type", "greet"],
-        ["submit", "--type", "greet", "--payload", "{}", "--priority", "high"],
-        ["submit", "--type", "greet", "--payload", "{}", "--wait", "-1"],
-        ["submit", "--type", "greet", "--payload", "{}", "--wait", "nan"],
-        ["submit", "--type", "greet", "--payload", "{}", "--prio", "1"],
-        ["get"],
-        ["nonsense"],
-    ],
-)
-def test_wrong_usage_is_two(arguments: list[str], printed: Printed) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-
-    assert 2 == ended.value.code
-    assert "usage: dtq" in printed()[1]
-
-
-@pytest.mark.parametrize(
-    "arguments", [["list", "--limit", "0"], ["list", "--status", "lost"], ["list", "--queue", "A"]]
-)
-def test_a_bad_query_is_two(arguments: list[str]) -> None:
-    assert 2 == main(arguments)
-
-
-def test_every_fault_of_the_settings_is_printed(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
-    monkeypatch.setenv("DTQ_API_PORT", "none")
-    monkeypatch.setenv("DTQ_RETRY_JITTER", "2")
-
-    assert 2 == main(["list"])
-
-    _, err = printed()
-    assert ["DTQ_API_PORT", "DTQ_RETRY_JITTER"] == [
-        line.removeprefix("dtq: ").split("=")[0] for line in err.splitlines()
-    ]
-
-
-def test_a_task_module_that_is_missing_is_two(printed: Printed) -> None:
-    assert 2 == submit("--tasks", "nowhere_to_be_found")
-
-    assert "nowhere_to_be_found" in printed()[1]
-
-
-@pytest.mark.parametrize("command", [["submit", "--type", "a", "--payload", "{}"], ["worker", "run"], ["api", "run"]])
-def test_memory_is_not_shared_between_processes(
-    command: list[str], monkeypatch: pytest.MonkeyPatch, printed: Printed
-) -> None:
-    monkeypatch.setenv("DTQ_REDIS_URL", "memory://")
-
-    assert 2 == main(command)
-
-    assert "share no memory" in printed()[1]
-
-
-def test_a_worker_without_any_task_is_two(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
-    monkeypatch.setenv("DTQ_TASK_MODULES", "")
-
-    assert 2 == main(["worker", "run"])
-
-    assert "DTQ_TASK_MODULES or --tasks" in printed()[1]
 
 
 def test_the_payload_can_come_from_stdin(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:

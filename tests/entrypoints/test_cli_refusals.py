@@ -1,0 +1,115 @@
+"""What commands refuse, and with which exit code."""
+
+import asyncio
+
+import pytest
+
+from dtq.entrypoints.cli import main
+from dtq.ports.backend import Backend
+from tests.entrypoints.command_fixtures import backend, printed
+from tests.entrypoints.commands import Printed, submit
+
+__all__ = ["backend", "printed"]
+
+
+BAD = {
+    "truncated": ["--payload", '{"a": 1'],
+    "array": ["--payload", "[]"],
+    "NaN": ["--payload", '{"a": NaN}'],
+    "surrogate": ["--payload", '{"a": "\\ud800"}'],
+    "bytes that are no text": ["--payload", '{"a": "\udcff"}'],
+    "too deep": ["--payload", '{"a": ' + "[" * 65 + "]" * 65 + "}"],
+    "far too deep": ["--payload", '{"a": ' + "[" * 50_000 + "]" * 50_000 + "}"],
+    "too large": ["--payload", '{"a": "' + "x" * 262_144 + '"}'],
+    "type": ["--type", "no such type"],
+    "unknown type": ["--type", "other"],
+    "queue": ["--queue", "Mail"],
+    "empty queue": ["--queue", ""],
+    "key": ["--idempotency-key", "a b"],
+    "empty key": ["--idempotency-key", ""],
+    "attempts": ["--max-attempts", "11"],
+    "priority": ["--priority", "10"],
+    "timeout": ["--timeout-ms", "0"],
+    "delay": ["--delay-seconds", "-1"],
+    "delay NaN": ["--delay-seconds", "nan"],
+    "delay inf": ["--delay-seconds", "inf"],
+    "metadata": ["--metadata", "[1]"],
+    "metadata too large": ["--metadata", '{"a": "' + "m" * 4096 + '"}'],
+}
+
+
+@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
+def test_bad_input_is_rejected_and_leaves_nothing(arguments: list[str], backend: Backend, printed: Printed) -> None:
+    assert 5 == submit(*arguments)
+
+    out, err = printed()
+    assert "" == out
+    assert "dtq: " in err
+    assert all(line.isprintable() for line in err.splitlines())
+    assert [] == list(asyncio.run(backend.broker.recent(queue=None, status=None, limit=1)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["submit"],
+        ["submit", "--type", "greet"],
+        ["submit", "--type", "greet", "--payload", "{}", "--priority", "high"],
+        ["submit", "--type", "greet", "--payload", "{}", "--wait", "-1"],
+        ["submit", "--type", "greet", "--payload", "{}", "--wait", "nan"],
+        ["submit", "--type", "greet", "--payload", "{}", "--prio", "1"],
+        ["get"],
+        ["nonsense"],
+    ],
+)
+def test_wrong_usage_is_two(arguments: list[str], printed: Printed) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert 2 == ended.value.code
+    assert "usage: dtq" in printed()[1]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list", "--limit", "0"], ["list", "--status", "lost"], ["list", "--queue", "A"]]
+)
+def test_a_bad_query_is_two(arguments: list[str]) -> None:
+    assert 2 == main(arguments)
+
+
+def test_every_fault_of_the_settings_is_printed(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+    monkeypatch.setenv("DTQ_API_PORT", "none")
+    monkeypatch.setenv("DTQ_RETRY_JITTER", "2")
+
+    assert 2 == main(["list"])
+
+    _, err = printed()
+    assert ["DTQ_API_PORT", "DTQ_RETRY_JITTER"] == [
+        line.removeprefix("dtq: ").split("=")[0] for line in err.splitlines()
+    ]
+
+
+def test_a_task_module_that_is_missing_is_two(printed: Printed) -> None:
+    assert 2 == submit("--tasks", "nowhere_to_be_found")
+
+    assert "nowhere_to_be_found" in printed()[1]
+
+
+@pytest.mark.parametrize("command", [["submit", "--type", "a", "--payload", "{}"], ["worker", "run"], ["api", "run"]])
+def test_memory_is_not_shared_between_processes(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    monkeypatch.setenv("DTQ_REDIS_URL", "memory://")
+
+    assert 2 == main(command)
+
+    assert "share no memory" in printed()[1]
+
+
+def test_a_worker_without_any_task_is_two(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+    monkeypatch.setenv("DTQ_TASK_MODULES", "")
+
+    assert 2 == main(["worker", "run"])
+
+    assert "DTQ_TASK_MODULES or --tasks" in printed()[1]
