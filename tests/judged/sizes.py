@@ -7,13 +7,15 @@ import os
 
 FULL = os.environ.get("DTQ_TEST_JUDGED") == "full"
 
-VISIBILITY_S = 30.0 if FULL else 3.0
+VISIBILITY_S = 30.0 if FULL else 2.0
 HEARTBEAT_S = 5.0 if FULL else 0.5
-LIMIT_FACTOR = 1.3
-"""Within how many visibility timeouts the work of a dead worker runs again."""
 
 REPEATS = 20 if FULL else 3
 """How often in a row a worker is killed."""
+
+KILLED_VISIBILITY_S = 30.0 if FULL else 3.0
+LIMIT_FACTOR = 1.3
+"""Within how many of these visibility timeouts its work must run again. The shorter, the less may the machine lag."""
 
 OUTAGE_S = 60.0 if FULL else 10.0
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from dtq.domain.status import TaskStatus
-from tests.judged.sizes import HEARTBEAT_S, LIMIT_FACTOR, REPEATS, VISIBILITY_S
+from tests.judged.sizes import HEARTBEAT_S, KILLED_VISIBILITY_S, LIMIT_FACTOR, REPEATS, VISIBILITY_S
 from tests.judged.system import System, Worker, a_gated_task, a_task
 from tests.judged.waiting import wait_until
 
@@ -15,18 +15,19 @@ MINUTES = 60
 def allowed_s(system: System) -> float:
     """How late the work of a dead worker may run again: later where the server is young, since nobody reaps then."""
     uptime = int(system.redis.info("server")["uptime_in_seconds"])
-    return LIMIT_FACTOR * VISIBILITY_S + (2 * HEARTBEAT_S if uptime <= VISIBILITY_S else 0)
+    return LIMIT_FACTOR * KILLED_VISIBILITY_S + (2 * HEARTBEAT_S if uptime <= KILLED_VISIBILITY_S else 0)
 
 
 @pytest.mark.timeout(20 * MINUTES)
 def test_the_tasks_of_a_killed_worker_run_again_elsewhere(system: System) -> None:
-    victim = system.worker(concurrency=4)
+    settings = {"DTQ_VISIBILITY_TIMEOUT_S": str(KILLED_VISIBILITY_S)}
+    victim = system.worker(settings, concurrency=4)
     for turn in range(REPEATS):
         tasks = system.create(*[a_gated_task(f"turn{turn}")] * 4)
         for task_id in tasks:
             system.started(task_id)
         limit = allowed_s(system)
-        heir = system.worker(concurrency=4)
+        heir = system.worker(settings, concurrency=4)
 
         killed_at = time.monotonic()
         victim.kill()
