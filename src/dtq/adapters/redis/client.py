@@ -13,7 +13,14 @@ from hiredis import pack_command
 from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, BusyLoadingError, OutOfMemoryError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    MovedError,
+    OutOfMemoryError,
+    RedisError,
+    ResponseError,
+)
 
 from dtq.adapters.redis.subscription import Subscription
 from dtq.domain.errors import BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
@@ -36,26 +43,39 @@ class Rejected(BrokerUnavailable):
         self.reply_code = code
 
 
+class Moved(Rejected):
+    """The server is a cluster's, and another one of it serves our slot: there the command may be sent again."""
+
+    def __init__(self, text: str, *, host: str, port: int) -> None:
+        super().__init__("MOVED", text)
+        self.host = host
+        self.port = port
+
+
 class Client:
-    """A bounded set of connections, each used by one request at a time."""
+    """A bounded set of connections, each used by one request at a time.
+
+    In a cluster all keys are in one slot, so there is one server to talk to: the one that the others name.
+    """
 
     def __init__(self, url: str, *, timeout: timedelta) -> None:
         self._kind, self._settings = _connection_settings(url, timeout=timeout)
+        self._elsewhere: dict[str, Any] = {}
         self._timeout = timeout.total_seconds()
         self._idle: list[AbstractConnection] = []
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
 
     async def call(self, *command: Argument, block: timedelta = timedelta()) -> Reply:
         """Run one command, which the server may hold back for *block*, and return its reply. Raises Rejected."""
-        (reply,) = await self._exchange(_packed(command), replies=1, block=block)
+        (reply,) = await self._request(_packed(command), replies=1, block=block)
         return checked(reply)
 
     async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
-        """Run commands in one trip, each by itself; an error is the reply of its command."""
+        """Run commands that only read in one trip, each by itself; an error is the reply of its command."""
         if not commands:
             return []
         packed = b"".join(map(_packed, commands))
-        return await self._exchange(packed, replies=len(commands))
+        return await self._request(packed, replies=len(commands))
 
     @asynccontextmanager
     async def subscribe(self, *channels: str) -> AsyncIterator[AsyncIterator[str]]:
@@ -77,7 +97,19 @@ class Client:
         while self._idle:
             await self._idle.pop().disconnect()
 
-    async def _exchange(self, packed: bytes, *, replies: int, block: timedelta = timedelta()) -> list[Reply]:
+    async def _request(self, packed: bytes, *, replies: int, block: timedelta = timedelta()) -> list[Reply]:
+        answers = await self._exchange(packed, replies=replies, block=block)
+        moved = next((answer for answer in answers if isinstance(answer, Moved)), None)
+        if moved is None:
+            return answers
+        await self._turn_to({"host": moved.host, "port": moved.port} if moved.host else {"port": moved.port})
+        return await self._exchange(packed, replies=replies, block=block)
+
+    async def _turn_to(self, elsewhere: dict[str, Any]) -> None:
+        self._elsewhere = elsewhere
+        await self.close()
+
+    async def _exchange(self, packed: bytes, *, replies: int, block: timedelta) -> list[Reply]:
         was_sent = False
         try:
             async with asyncio.timeout(self._timeout + block.total_seconds()), self._slots:
@@ -88,6 +120,8 @@ class Client:
                 await self._give_back(connection, answers)
                 return answers
         except (RedisError, OSError) as error:
+            # a server of a cluster that is gone cannot tell who took its place: ask the one of the URL again
+            self._elsewhere = {}
             raise _failure(error, was_sent=was_sent) from error
 
     async def _connected(self) -> AbstractConnection:
@@ -109,7 +143,7 @@ class Client:
             self._idle.append(connection)
 
     def _make(self) -> AbstractConnection:
-        return self._kind(**self._settings)
+        return self._kind(**(self._settings | self._elsewhere))
 
 
 def _connection_settings(url: str, *, timeout: timedelta) -> tuple[type[AbstractConnection], dict[str, Any]]:
@@ -172,6 +206,8 @@ def translated(error: ResponseError) -> BrokerUnavailable:
     """Return our error for an answer of the server, without the arguments that it may repeat."""
     text = clean(str(error).partition(", with args")[0], limit=MAX_REASON)
     code = str(getattr(error, "status_code", None) or text.partition(" ")[0])
+    if isinstance(error, MovedError):
+        return Moved(f"the broker refuses: {text}", host=error.host, port=error.port)
     if isinstance(error, OutOfMemoryError):
         return BrokerOutOfMemory(f"the broker's memory is full: {text}")
     return Rejected(code, f"the broker refuses: {text}")

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.wire import audit_entry, event_of, json_text, pairs
@@ -12,13 +12,31 @@ from dtq.domain.events import Event
 Message = TypeVar("Message")
 
 
+class Messages(Generic[Message]):
+    """What *read* can read of a subscription's texts; others are passed over."""
+
+    def __init__(self, texts: AsyncIterator[str], *, read: Callable[[str], Message | None]) -> None:
+        self._texts = texts
+        self._read = read
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        """Return the next message. Raises BrokerUnavailable where the subscription is lost."""
+        while True:
+            message = self._read(await anext(self._texts))
+            if message is not None:
+                return message
+
+
 @asynccontextmanager
 async def listen(
     link: Link, channels: Sequence[str], *, read: Callable[[str], Message | None]
 ) -> AsyncGenerator[AsyncIterator[Message]]:
-    """Receive what *read* can read of what is published on *channels*; other texts are passed over."""
+    """Receive what is published on *channels* from the moment the context is entered."""
     async with link.client.subscribe(*channels) as texts:
-        yield (message async for text in texts if (message := read(text)) is not None)
+        yield Messages(texts, read=read)
 
 
 class RedisEventBus:

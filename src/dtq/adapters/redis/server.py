@@ -36,21 +36,21 @@ class RedisServer:
         seconds, microseconds = await self._link.client.call("TIME")
         now = moment(int(seconds) * 1000 + int(microseconds) // 1000)
         offset = now - self._host.now()
-        warnings = [*_persistence_warnings(info)]
+        warnings = [*persistence_warnings(info)]
         if abs(offset) > HOST_OFFSET_NOTED:
             warnings.append(f"the broker's clock is {offset.total_seconds():+.1f} s ahead of this host's")
         return ServerFacts(
             description=f"{_family(info)} {_version_text(info)}",
             uptime=timedelta(seconds=int(info.get("uptime_in_seconds", "0"))),
             host_offset=offset,
-            problems=(*_unusable(info, self._link.keys), *_memory_problems(info)),
+            problems=(*unusable(info, self._link.keys), *memory_problems(info)),
             warnings=tuple(warnings),
         )
 
     async def prepare(self) -> None:
         keys = self._link.keys
         try:
-            problems = [*_unusable(await self._info(), keys)]
+            problems = [*unusable(await self._info(), keys)]
             if problems:
                 raise UnsuitableBroker("; ".join(problems))
             await self._try_scripts()
@@ -80,13 +80,14 @@ class RedisServer:
         """
         keys, commands = trials(self._link.keys)
         replies = await self._link.run(commands, keys=keys)
-        refusals = [str(reply) for reply in replies if isinstance(reply, Rejected)]
+        tried = zip(commands, replies, strict=True)
+        refusals = [f"{command[0]} ({reply})" for command, reply in tried if isinstance(reply, Rejected)]
         if refusals:
-            text = "; ".join(dict.fromkeys(refusals))
+            text = ", ".join(dict.fromkeys(refusals))
             raise UnsuitableBroker(f"the broker does not let this user do what dtq needs: {text}")
 
 
-def _unusable(info: Mapping[str, str], keys: Keyspace) -> Iterator[str]:
+def unusable(info: Mapping[str, str], keys: Keyspace) -> Iterator[str]:
     """Name what keeps dtq from working on this server at all."""
     lowest = LOWEST_VALKEY if "valkey_version" in info else LOWEST_REDIS
     if _version(info) < lowest:
@@ -99,13 +100,15 @@ def _unusable(info: Mapping[str, str], keys: Keyspace) -> Iterator[str]:
         yield "the broker is a replica: dtq needs the primary"
 
 
-def _memory_problems(info: Mapping[str, str]) -> Iterator[str]:
+def memory_problems(info: Mapping[str, str]) -> Iterator[str]:
+    """Name what may make accepted work vanish."""
     policy = info.get("maxmemory_policy", "noeviction")
     if info.get("maxmemory", "0") != "0" and policy != "noeviction":
         yield f"the broker may evict tasks when its memory is full: set maxmemory-policy noeviction instead of {policy}"
 
 
-def _persistence_warnings(info: Mapping[str, str]) -> Iterator[str]:
+def persistence_warnings(info: Mapping[str, str]) -> Iterator[str]:
+    """Name what a crash of the server would lose."""
     if info.get("aof_enabled") == "0":
         yield "the broker's append-only file is off: its crash loses what it accepted since the last snapshot"
     if info.get("aof_last_write_status", "ok") != "ok":

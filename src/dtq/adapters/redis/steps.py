@@ -42,12 +42,12 @@ def milliseconds_text(duration: timedelta) -> str:
 
 def makes_entry(change: Change) -> bool:
     """Tell whether a change asks for a new stream entry."""
-    return place_of(change.after) in _IN_STREAMS and change.after.entry_id is None
+    return change.after.entry_id is None and place_of(change.after) in _IN_STREAMS
 
 
 def makes_letter(change: Change) -> bool:
     """Tell whether a change asks for a new dead letter."""
-    return place_of(change.after) is Place.DEAD and change.after.dlq_entry_id is None
+    return change.after.dlq_entry_id is None and place_of(change.after) is Place.DEAD
 
 
 class Writer:
