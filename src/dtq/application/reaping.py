@@ -1,5 +1,6 @@
 """When a worker takes over entries whose owners went silent, and when it holds back."""
 
+import math
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -38,8 +39,8 @@ class Reaping:
 
     @property
     def due_in(self) -> timedelta:
-        """How long until the next turn."""
-        return timedelta(seconds=max(0.0, self._next_at - self._clock.monotonic()))
+        """How long until the next turn, rounded up, so that it is due then."""
+        return timedelta(milliseconds=math.ceil(1000 * max(0.0, self._next_at - self._clock.monotonic())))
 
     @property
     def idle(self) -> timedelta:

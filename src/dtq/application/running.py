@@ -56,6 +56,12 @@ class Running:
             self._in_flight.record(job)
         return len(jobs)
 
+    def drop(self) -> None:
+        """Let go of everything at once, without a word to anybody: the worker ends."""
+        for job, carrier in self._carriers.items():
+            job.attempt.stop(StopReason.DRAIN)
+            carrier.cancel()
+
     async def _carry(self, job: Job) -> None:
         try:
             outcome = await job.attempt.outcome

@@ -86,6 +86,9 @@ class Poll:
     async def _recover(self) -> None:
         """Win back what is running, run what was started unheard, and hand back the rest of what is owned."""
         parts = self._parts
+        if self._waiting is not None and self._waiting.done() and self._waiting.exception() is not None:
+            # what it may have read is found among the owned entries
+            self._waiting = None
         await parts.leases.extend_all()
         await parts.starting.resolve()
         await parts.hand_back.give_all_but({hold.lease.receipt for hold in parts.in_flight.holds})

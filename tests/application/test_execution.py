@@ -1,0 +1,161 @@
+"""What becomes of whatever a handler does."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from dtq.domain.status import TaskStatus
+from dtq.handlers import Registry
+from tests.application import handlers
+from tests.application.handlers import REGISTRY
+from tests.application.world import World
+
+S = TaskStatus
+
+
+async def run_failing(world: World, error: str, *, task_type: str = "fail") -> tuple[TaskStatus, str, str]:
+    await world.hire(retryable=(ConnectionError,))
+    task_id = await world.submit(task_type, payload=json.dumps({"error": error}))
+    await world.until(lambda: not world.staff[0].active)
+    task = await world.task(task_id)
+    assert task.failure is not None
+    return task.status, task.failure.error_class, task.failure.error_message
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("retryable", (S.RETRYING, "RetryableError", "try again")),
+        ("timeout", (S.RETRYING, "TimeoutError", "the handler's own")),
+        ("broken", (S.RETRYING, "ConnectionResetError", "gone")),
+        ("permanent", (S.DEAD_LETTERED, "PermanentError", "never")),
+        ("value", (S.DEAD_LETTERED, "ValueError", "no")),
+        ("exit", (S.DEAD_LETTERED, "SystemExit", "3")),
+        ("interrupt", (S.DEAD_LETTERED, "KeyboardInterrupt", "")),
+        ("cancelled", (S.DEAD_LETTERED, "CancelledError", "its own")),
+        ("generator", (S.DEAD_LETTERED, "GeneratorExit", "")),
+    ],
+)
+@pytest.mark.parametrize("task_type", ["fail", "fail_in_thread"])
+async def test_an_error_decides_about_another_attempt_and_never_ends_the_worker(
+    world: World, error: str, task_type: str, expected: tuple[TaskStatus, str, str]
+) -> None:
+    found = await run_failing(world, error, task_type=task_type)
+
+    assert expected == found
+    assert S.SUCCEEDED == await world.status(await world.submit())
+
+
+async def test_an_error_that_the_handler_lists_is_retried(world: World) -> None:
+    await world.hire()
+
+    task_id = await world.submit("listed")
+
+    assert S.RETRYING == await world.status(task_id)
+
+
+async def test_retries_end_in_the_dead_letters_after_the_last_attempt(world: World) -> None:
+    await world.hire()
+
+    task_id = await world.submit("fail", payload='{"error": "retryable"}', max_attempts=3)
+    await world.advance(10)
+
+    assert [1, 2, 3] == [context.attempt for context in handlers.runs]
+    assert S.DEAD_LETTERED == await world.status(task_id)
+
+
+async def test_a_task_of_an_unknown_type_is_given_up_after_one_attempt(world: World) -> None:
+    task_id = await world.submit()
+
+    await world.hire(registry=Registry())
+
+    task = await world.task(task_id)
+    assert (S.DEAD_LETTERED, 1) == (task.status, task.attempt)
+    assert task.failure is not None
+    assert "unknown_task_type:note" == task.failure.error_message
+
+
+@pytest.mark.parametrize("payload", ["[1]", "{", '{"a": NaN}', '{"a": 1e999}', "{" * 70])
+async def test_a_payload_that_is_no_json_object_is_given_up_after_one_attempt(world: World, payload: str) -> None:
+    task_id = await world.submit()
+    record = world.state.records.get(task_id)
+    assert record is not None
+    world.state.records.put(
+        task_id,
+        replace(record, task=replace(record.task, payload=payload)),
+        lifetime=world.state.options.retention.task,
+    )
+    for stream in world.state.queues[record.task.queue].bands.values():
+        stream.entries = {entry: {**fields, "payload": payload} for entry, fields in stream.entries.items()}
+
+    await world.hire()
+
+    task = await world.task(task_id)
+    assert (S.DEAD_LETTERED, 1) == (task.status, task.attempt)
+    assert task.failure is not None
+    assert "PayloadNotDecodable" == task.failure.error_class
+    assert [] == handlers.runs
+
+
+@pytest.mark.parametrize("value", ["nan", "infinity", "surrogate", "object", "circle"])
+async def test_a_result_that_is_no_json_fails_for_good(world: World, value: str) -> None:
+    await world.hire()
+
+    task_id = await world.submit("give", payload=json.dumps({"value": value}))
+
+    task = await world.task(task_id)
+    assert S.DEAD_LETTERED == task.status
+    assert task.failure is not None
+    assert "ResultNotSerializable" == task.failure.error_class
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("nothing", "null"), ("null", '{"a":null,"b":[1.5,null]}'), ("integer", "1208925819614629174706176")],
+)
+async def test_a_result_is_kept_exactly(world: World, value: str, expected: str) -> None:
+    await world.hire()
+
+    task_id = await world.submit("give", payload=json.dumps({"value": value}))
+
+    assert expected == (await world.view(task_id)).result
+
+
+async def test_a_result_that_is_too_large_is_dropped_and_the_task_succeeds(world: World) -> None:
+    await world.hire(result_max_bytes=8192)
+
+    task_id = await world.submit("give", payload='{"value": "huge"}')
+
+    view = await world.view(task_id)
+    assert (S.SUCCEEDED, True) == (view.task.status, view.task.result_truncated)
+    assert (None, False) == (view.result, view.result_expired)
+
+
+async def test_an_awaitable_from_a_sync_handler_fails_for_good(world: World) -> None:
+    await world.hire()
+
+    task_id = await world.submit("promise")
+    await world.until(lambda: not world.staff[0].active)
+
+    task = await world.task(task_id)
+    assert S.DEAD_LETTERED == task.status
+    assert task.failure is not None
+    assert "async def" in task.failure.error_message
+
+
+async def test_a_handler_knows_its_attempt(world: World) -> None:
+    staff = await world.hire()
+
+    task_id = await world.submit("hold", timeout_ms=5_000, idempotency_key="key-1")
+    await world.advance(2)
+
+    (context,) = handlers.runs
+    assert (task_id, "key-1", 1) == (context.task_id, context.idempotency_key, context.attempt)
+    assert (staff.settings.worker_id, "default") == (context.worker_id, context.queue)
+    assert 3.0 == context.remaining()
+    assert 3.0 == (context.deadline - world.clock.now()).total_seconds()
+
+
+def test_every_handler_of_the_tests_is_registered() -> None:
+    assert 9 == len(REGISTRY)

@@ -1,0 +1,252 @@
+"""A broker in memory, a clock that is moved by hand, and any number of workers and clients."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+from msgspec.structs import replace
+
+from dtq.adapters.memory import ManualClock, State, backend_of
+from dtq.adapters.memory.clock import ManualTimer, settle
+from dtq.application.beat_runner import LoopBeat
+from dtq.application.dead_letters import DeadLetterService
+from dtq.application.queues import QueueService
+from dtq.application.settings import ExitCode, WorkerSettings
+from dtq.application.tasks import TaskService, TaskView
+from dtq.application.worker import Worker
+from dtq.domain.admission import AdmissionRules, BrokerLimits
+from dtq.domain.change import Change
+from dtq.domain.delivery import FailurePolicy
+from dtq.domain.events import Event, EventType
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import LeaseToken, QueueName, Task, TaskId, Version, WorkerId
+from dtq.handlers import Registry
+from dtq.ports.backend import Backend, BackendOptions
+from tests.application.handlers import REGISTRY
+from tests.application.link import Link, over
+from tests.factories import QUEUE
+
+TURNS = 300
+"""Enough turns of the event loop for whatever a dozen tasks need without time passing."""
+
+_TURNS_ON_THE_WAY = 60
+_MOMENT = timedelta(microseconds=1)
+
+
+class TickingClock(ManualClock):
+    """A hand-moved clock on which nothing happens in no time at all: rounding cannot make a loop turn for ever."""
+
+    def call_later(self, delay: timedelta, callback: Callable[[], None]) -> ManualTimer:
+        return super().call_later(max(delay, _MOMENT), callback)
+
+
+class CountedIds:
+    """Ids that a reader of a failing test can tell apart."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def task(self) -> TaskId:
+        return TaskId(f"{next(self._numbers):032x}")
+
+    def worker(self) -> WorkerId:
+        return WorkerId(f"worker-{next(self._numbers):08x}")
+
+    def token(self) -> Version:
+        return Version(f"token-{next(self._numbers)}")
+
+    def lease(self) -> LeaseToken:
+        return LeaseToken(f"lease-{next(self._numbers)}")
+
+
+class MiddleChance:
+    """Chance that always falls in the middle."""
+
+    def uniform(self, low: float, high: float) -> float:
+        return (low + high) / 2
+
+
+class Notes:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.events: list[Event] = []
+        self.notices: list[tuple[str, dict[str, Any]]] = []
+
+    def committed(self, change: Change) -> None:
+        self.changes.append(change)
+
+    def happened(self, event: Event) -> None:
+        self.events.append(event)
+
+    def noticed(self, what: str, **details: str | float | bool | None) -> None:
+        self.notices.append((what, details))
+
+    def of(self, what: str) -> list[dict[str, Any]]:
+        """The details of every notice of one kind."""
+        return [details for name, details in self.notices if name == what]
+
+    def steps(self, task_id: TaskId) -> list[TaskStatus]:
+        """What became of a task, step by step, as far as this observer's process made it so."""
+        return [change.after.status for change in self.changes if change.after.task_id == task_id]
+
+
+class Staff:
+    """One worker of the world, its link, what it told, and how it ended."""
+
+    def __init__(self, world: "World", settings: WorkerSettings, *, registry: Registry, retryable: Any) -> None:
+        self.link = Link()
+        self.notes = Notes()
+        self.settings = settings
+        self.aborted: list[ExitCode] = []
+        self.backend = over(self.link, world.backend)
+        self.worker = Worker(
+            self.backend,
+            registry=registry,
+            settings=settings,
+            ids=world.ids,
+            chance=MiddleChance(),
+            observers=[self.notes],
+            retryable=retryable,
+            beat=LoopBeat(self.backend),
+            abort=self.aborted.append,
+        )
+        self.life = asyncio.ensure_future(self.worker.run())
+
+    @property
+    def active(self) -> int:
+        """How many attempts are not recorded yet."""
+        return len(self.worker._crew.in_flight.holds)  # noqa: SLF001 - the broker cannot tell it from the outside
+
+    @property
+    def free(self) -> int:
+        """How many slots are empty."""
+        return self.worker._crew.in_flight.free  # noqa: SLF001 - a slot shows nowhere else
+
+    def kill(self) -> None:
+        """End the worker without a word, as SIGKILL would: nothing it still sends arrives."""
+        self.link.is_down = True
+        self.life.cancel()
+
+    def stop(self) -> None:
+        """Ask the worker to stop, as a first or second signal."""
+        self.worker.request_stop()
+
+
+class World:
+    """One broker and everybody who uses it."""
+
+    def __init__(self) -> None:
+        self.clock = TickingClock()
+        self.state = State(self.clock, options=BackendOptions())
+        self.backend: Backend = backend_of(self.state)
+        self.ids = CountedIds()
+        self.link = Link()
+        self.notes = Notes()
+        self.staff: list[Staff] = []
+        client = over(self.link, self.backend)
+        self.tasks = TaskService(
+            client.broker,
+            clock=self.clock,
+            ids=self.ids,
+            signals=client.signals,
+            observers=[self.notes],
+            rules=AdmissionRules(task_types=REGISTRY.task_types),
+            limits=BrokerLimits(),
+        )
+        self.queues = QueueService(
+            client.queues,
+            store=client.broker,
+            signals=client.signals,
+            clock=self.clock,
+            ids=self.ids,
+            observers=[self.notes],
+        )
+        self.dead_letters = DeadLetterService(
+            client.dead_letters, store=client.broker, clock=self.clock, ids=self.ids, observers=[self.notes]
+        )
+
+    async def hire(self, *, registry: Registry = REGISTRY, retryable: Any = (), **settings: Any) -> Staff:
+        """Start a worker of concurrency 1, unless told otherwise, and let it settle in."""
+        chosen = WorkerSettings(worker_id=self.ids.worker(), hostname="host", concurrency=1)
+        staff = Staff(self, replace(chosen, **settings), registry=registry, retryable=retryable)
+        self.staff.append(staff)
+        await self.settle()
+        return staff
+
+    async def hire_unconnected(self, **settings: Any) -> Staff:
+        """Start a worker whose link is down from the first moment."""
+        chosen = WorkerSettings(worker_id=self.ids.worker(), hostname="host", concurrency=1)
+        staff = Staff(self, replace(chosen, **settings), registry=REGISTRY, retryable=())
+        staff.link.is_down = True
+        self.staff.append(staff)
+        await self.settle()
+        return staff
+
+    async def submit(self, task_type: str = "note", **fields: object) -> TaskId:
+        """Submit a task and let whatever that starts go on."""
+        submitted = await self.tasks.submit({"task_type": task_type, "payload": '{"n": 1}'} | fields)
+        await self.settle()
+        return submitted.task_id
+
+    async def settle(self) -> None:
+        """Let everybody go on as far as they get without time passing."""
+        await settle(turns=TURNS)
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, with time enough for everybody at each moment on the way."""
+        end = self.clock.monotonic() + seconds
+        await self.settle()
+        while (left := timedelta(seconds=end - self.clock.monotonic())) > _MOMENT:
+            following = self.clock.next_timer()
+            await self.clock.advance(left if following is None else min(left, max(following, _MOMENT)))
+            await settle(turns=_TURNS_ON_THE_WAY)
+        await self.settle()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait, in real time, for what a thread brings about."""
+        async with asyncio.timeout(10):
+            while not condition():
+                await settle(turns=1)
+        await self.settle()
+
+    async def task(self, task_id: TaskId) -> Task:
+        """The task as stored."""
+        task = await self.backend.broker.load(task_id)
+        assert task is not None
+        return task
+
+    async def view(self, task_id: TaskId) -> TaskView:
+        """The task as clients see it."""
+        return await self.tasks.get(task_id)
+
+    async def status(self, task_id: TaskId) -> TaskStatus:
+        """Where the task stands."""
+        return (await self.task(task_id)).status
+
+    async def pending(self, queue: QueueName = QUEUE) -> int:
+        """How many entries are owned by workers."""
+        return (await self.backend.queues.stats(queue)).pending
+
+    async def age_server(self) -> None:
+        """Let the server be old enough that nobody holds back because of its youth."""
+        await self.advance(31)
+
+    async def close(self) -> None:
+        """Send everybody home."""
+        for staff in self.staff:
+            staff.life.cancel()
+        await asyncio.gather(*(staff.life for staff in self.staff), return_exceptions=True)
+        await settle()
+
+
+def starts_of(events: list[Event]) -> Counter[TaskId | None]:
+    """How often each task was started."""
+    return Counter(event.task_id for event in events if event.type is EventType.TASK_STARTED)
+
+
+POLICY_WITHOUT_DEAD_LETTERS = FailurePolicy(dead_letters=False)
