@@ -1,0 +1,29 @@
+"""What the contract wants to be documented stands in the documents, in these words."""
+
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+SENTENCES = {
+    "priority is strict": ("delivery-guarantees.md", "Priority is strict."),
+    "the order of acknowledgement": ("delivery-guarantees.md", "nothing is acknowledged that was not recorded"),
+    "the windows of failure": ("delivery-guarantees.md", "## Crash windows"),
+    "side effects may repeat": ("delivery-guarantees.md", "run again: side effects may repeat"),
+    "handlers must be idempotent": ("delivery-guarantees.md", "handlers must be idempotent"),
+    "duplicates are absorbed attempts": ("delivery-guarantees.md", "it is never a new logical task"),
+    "no exactly-once": ("delivery-guarantees.md", "Arbitrary side effects cannot be made to happen exactly once"),
+    "heartbeat below visibility": ("delivery-guarantees.md", "Keep two heartbeats below the visibility timeout"),
+    "timeouts below visibility": ("delivery-guarantees.md", "Timeouts below the visibility timeout"),
+    "threads share the GIL": ("delivery-guarantees.md", "Sync handlers run in threads and share the GIL"),
+    "the names of the keys": ("reference.md", "## Keys"),
+    "no key means no guard": ("reference.md", "empty: nothing is guarded"),
+}
+
+
+@pytest.mark.parametrize("what", SENTENCES)
+def test_what_the_contract_wants_documented_is(what: str) -> None:
+    page, sentence = SENTENCES[what]
+
+    assert sentence in " ".join((DOCS / page).read_text().split())
