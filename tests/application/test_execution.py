@@ -10,6 +10,7 @@ from dtq.handlers import Registry
 from tests.application import handlers
 from tests.application.handlers import REGISTRY
 from tests.application.world import World
+from tests.factories import QUEUE
 
 S = TaskStatus
 
@@ -79,14 +80,8 @@ async def test_a_task_of_an_unknown_type_is_given_up_after_one_attempt(world: Wo
 @pytest.mark.parametrize("payload", ["[1]", "{", '{"a": NaN}', '{"a": 1e999}', "{" * 70])
 async def test_a_payload_that_is_no_json_object_is_given_up_after_one_attempt(world: World, payload: str) -> None:
     task_id = await world.submit()
-    record = world.state.records.get(task_id)
-    assert record is not None
-    world.state.records.put(
-        task_id,
-        replace(record, task=replace(record.task, payload=payload)),
-        lifetime=world.state.options.retention.task,
-    )
-    for stream in world.state.queues[record.task.queue].bands.values():
+    world.rewrite(replace(await world.task(task_id), payload=payload))
+    for stream in world.state.queue(QUEUE).bands.values():
         stream.entries = {entry: {**fields, "payload": payload} for entry, fields in stream.entries.items()}
 
     await world.hire()

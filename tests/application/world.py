@@ -149,15 +149,7 @@ class World:
         self.notes = Notes()
         self.staff: list[Staff] = []
         client = over(self.link, self.backend)
-        self.tasks = TaskService(
-            client.broker,
-            clock=self.clock,
-            ids=self.ids,
-            signals=client.signals,
-            observers=[self.notes],
-            rules=AdmissionRules(task_types=REGISTRY.task_types),
-            limits=BrokerLimits(),
-        )
+        self.limit(BrokerLimits())
         self.queues = QueueService(
             client.queues,
             store=client.broker,
@@ -168,6 +160,19 @@ class World:
         )
         self.dead_letters = DeadLetterService(
             client.dead_letters, store=client.broker, clock=self.clock, ids=self.ids, observers=[self.notes]
+        )
+
+    def limit(self, limits: BrokerLimits) -> None:
+        """Let clients submit under these limits."""
+        client = over(self.link, self.backend)
+        self.tasks = TaskService(
+            client.broker,
+            clock=self.clock,
+            ids=self.ids,
+            signals=client.signals,
+            observers=[self.notes],
+            rules=AdmissionRules(task_types=REGISTRY.task_types),
+            limits=limits,
         )
 
     async def hire(self, *, registry: Registry = REGISTRY, retryable: Any = (), **settings: Any) -> Staff:
@@ -192,6 +197,20 @@ class World:
         submitted = await self.tasks.submit({"task_type": task_type, "payload": '{"n": 1}'} | fields)
         await self.settle()
         return submitted.task_id
+
+    async def submit_quietly(self) -> TaskId:
+        """Bring a task into being past the faults of the broker's state, and let nobody go on yet."""
+        writes, self.state.faults.writes_left = self.state.faults.writes_left, None
+        submitted = await self.tasks.submit({"task_type": "note", "payload": "{}"})
+        self.state.faults.writes_left = writes
+        return submitted.task_id
+
+    def rewrite(self, task: Task) -> None:
+        """Store a task as if somebody else had changed it."""
+        record = self.state.records.get(task.task_id)
+        assert record is not None
+        changed = replace(record, task=replace(task, version=self.ids.token()))
+        self.state.records.put(task.task_id, changed, lifetime=self.state.options.retention.task)
 
     async def settle(self) -> None:
         """Let everybody go on as far as they get without time passing."""

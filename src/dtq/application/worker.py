@@ -98,6 +98,7 @@ class Worker:
         finally:
             life.cancel()
             exit_now.cancel()
+            self._crew.poll.drop()
             self._crew.running.drop()
             self._crew.pool.shutdown(wait=False, cancel_futures=True)
 

@@ -83,6 +83,11 @@ class Poll:
             self._waiting = None
         await self._recover()
 
+    def drop(self) -> None:
+        """Let go of the blocking read: the worker ends now."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+
     async def _recover(self) -> None:
         """Win back what is running, run what was started unheard, and hand back the rest of what is owned."""
         parts = self._parts

@@ -1,0 +1,158 @@
+"""What a crash leaves between two steps of a task, what a worker says of itself, and what peers do not do in step."""
+
+from datetime import timedelta
+
+import pytest
+
+from dtq.adapters.memory import ManualClock
+from dtq.application.backoff import Backoff
+from dtq.application.reaping import Reaping
+from dtq.domain.status import TaskStatus
+from dtq.domain.workers import WorkerStatus
+from tests.application import handlers
+from tests.application.world import MiddleChance, Staff, World
+
+S = TaskStatus
+VISIBILITY = timedelta(seconds=6)
+
+
+async def test_a_crash_between_reading_and_starting_costs_no_attempt(world: World) -> None:
+    await world.age_server()
+    first = await world.hire(visibility_timeout=VISIBILITY)
+    first.link.stall("commit")
+    task_id = await world.submit()
+    first.kill()
+    assert (S.QUEUED, 1) == (await world.status(task_id), await world.pending())
+
+    await world.hire(visibility_timeout=VISIBILITY)
+    await world.advance(10)
+
+    assert (S.SUCCEEDED, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+    assert 1 == len(handlers.runs)
+
+
+async def test_a_crash_between_the_handler_and_the_record_makes_it_run_again(world: World) -> None:
+    await world.age_server()
+    first = await world.hire(visibility_timeout=VISIBILITY)
+    task_id = await world.submit("hold", idempotency_key="key-1")
+    first.link.stall("commit")
+    handlers.let_all_go()
+    await world.settle()
+    first.kill()
+    assert S.RUNNING == await world.status(task_id)
+
+    await world.hire(visibility_timeout=VISIBILITY)
+    await world.advance(10)
+
+    assert (S.SUCCEEDED, 2) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+    assert [(task_id, "key-1", 1), (task_id, "key-1", 2)] == [
+        (context.task_id, context.idempotency_key, context.attempt) for context in handlers.runs
+    ]
+
+
+async def test_a_crash_after_the_record_changes_nothing(world: World) -> None:
+    await world.age_server()
+    first = await world.hire(visibility_timeout=VISIBILITY)
+    task_id = await world.submit()
+    ended = await world.task(task_id)
+    first.kill()
+
+    await world.hire(visibility_timeout=VISIBILITY)
+    await world.advance(10)
+
+    assert S.SUCCEEDED == ended.status
+    assert (ended, 1) == (await world.task(task_id), len(handlers.runs))
+
+
+async def said_by(world: World, staff: Staff) -> tuple[WorkerStatus, int, int] | None:
+    heartbeat = await world.backend.workers.get(staff.settings.worker_id)
+    return None if heartbeat is None else (heartbeat.status, heartbeat.active_tasks, heartbeat.tasks_processed)
+
+
+async def test_a_worker_is_starting_ready_busy_draining_and_gone(world: World) -> None:
+    staff = await world.hire_unconnected()
+    staff.link.stall("announce")
+    staff.link.is_down = False
+    await world.advance(6)
+    assert (WorkerStatus.STARTING, 0, 0) == await said_by(world, staff)
+
+    staff.link.go_on()
+    await world.advance(6)
+    assert (WorkerStatus.READY, 0, 0) == await said_by(world, staff)
+
+    await world.submit("hold")
+    await world.advance(6)
+    assert (WorkerStatus.BUSY, 1, 0) == await said_by(world, staff)
+
+    handlers.let_all_go()
+    await world.advance(6)
+    assert (WorkerStatus.READY, 0, 1) == await said_by(world, staff)
+
+    await world.submit("hold", payload='{"gate": "second"}')
+    staff.stop()
+    await world.advance(6)
+    assert (WorkerStatus.DRAINING, 1, 1) == await said_by(world, staff)
+
+    handlers.let_all_go()
+    await world.advance(1)
+    assert await said_by(world, staff) is None
+    assert staff.life.done()
+
+
+async def test_a_sign_of_life_comes_every_heartbeat_and_lasts_for_three(world: World) -> None:
+    staff = await world.hire(heartbeat_interval=timedelta(seconds=2))
+    before = staff.link.calls["announce"]
+
+    await world.advance(20)
+    assert 9 <= staff.link.calls["announce"] - before <= 11
+    staff.kill()
+    await world.advance(5.9)
+    assert await said_by(world, staff) is not None
+    await world.advance(0.2)
+
+    assert await said_by(world, staff) is None
+
+
+class Extreme:
+    """Chance that always falls on one side."""
+
+    def __init__(self, *, is_low: bool) -> None:
+        self._is_low = is_low
+
+    def uniform(self, low: float, high: float) -> float:
+        return low if self._is_low else high
+
+
+def test_what_peers_do_after_a_common_fault_is_spread() -> None:
+    early, late = (Backoff(Extreme(is_low=is_low)) for is_low in (True, False))
+
+    for _ in range(8):
+        assert early.pause() < late.pause()
+
+
+def test_the_turns_of_reaping_are_spread() -> None:
+    both = [
+        Reaping(
+            clock=ManualClock(),
+            chance=Extreme(is_low=is_low),
+            visibility_timeout=VISIBILITY,
+            heartbeat_interval=timedelta(seconds=1),
+        )
+        for is_low in (True, False)
+    ]
+    for reaping in both:
+        reaping.done()
+
+    assert [timedelta(seconds=1.05), timedelta(seconds=1.5)] == [reaping.due_in for reaping in both]
+
+
+@pytest.mark.parametrize(("is_low", "milliseconds"), [(True, 800), (False, 1200)])
+async def test_a_retry_is_spread_to_both_sides_of_its_delay(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_low: bool, milliseconds: int
+) -> None:
+    monkeypatch.setattr(MiddleChance, "uniform", Extreme(is_low=is_low).uniform)
+    await world.hire()
+
+    task = await world.task(await world.submit("fail", payload='{"error": "retryable"}'))
+
+    assert timedelta(milliseconds=milliseconds) == task.retry_delay

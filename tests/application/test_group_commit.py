@@ -1,0 +1,150 @@
+"""Many callers share requests, and none of them suffers from another."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from dtq.adapters.memory.clock import settle
+from dtq.application.group_commit import MAX_BATCH, GroupCommit
+from dtq.domain.errors import BrokerUnavailable
+
+
+class Sender:
+    """Answers each item with its double, when it is let."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.under_way = 0
+        self.most_under_way = 0
+        self.go = asyncio.Event()
+        self.go.set()
+        self.poison: int | None = None
+        self.error: Exception = BrokerUnavailable("gone")
+
+    async def send(self, items: Sequence[int]) -> Sequence[int]:
+        self.batches.append(list(items))
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await self.go.wait()
+            if self.poison in items:
+                raise self.error
+            return [2 * item for item in items]
+        finally:
+            self.under_way -= 1
+
+
+async def test_callers_of_one_tick_share_a_request() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+
+    answers = await asyncio.gather(*[group.one(number) for number in range(5)])
+
+    assert [0, 2, 4, 6, 8] == answers
+    assert [[0, 1, 2, 3, 4]] == sender.batches
+
+
+async def test_what_comes_while_a_batch_is_under_way_goes_with_the_next() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.go.clear()
+    first = asyncio.ensure_future(group.one(1))
+    await settle()
+
+    rest = [asyncio.ensure_future(group.one(number)) for number in (2, 3)]
+    await settle()
+    assert [[1]] == sender.batches
+    sender.go.set()
+
+    assert [2, 4, 6] == await asyncio.gather(first, *rest)
+    assert [[1], [2, 3]] == sender.batches
+    assert 1 == sender.most_under_way
+
+
+async def test_a_batch_holds_a_hundred_items_at_most() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+
+    answers = await group.all(range(250))
+
+    assert [2 * number for number in range(250)] == list(answers)
+    assert [MAX_BATCH, MAX_BATCH, 50] == [len(batch) for batch in sender.batches]
+
+
+async def test_a_failed_request_reaches_all_of_its_callers_and_no_other() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.poison = 1
+    sender.go.clear()
+    failing = [asyncio.ensure_future(group.one(number)) for number in (1, 2)]
+    await settle()
+    later = asyncio.ensure_future(group.one(3))
+    await settle()
+
+    sender.go.set()
+    results = await asyncio.gather(*failing, later, return_exceptions=True)
+
+    assert [True, True, False] == [isinstance(result, BrokerUnavailable) for result in results]
+    assert 6 == results[2]
+
+
+async def test_an_item_that_spoils_its_batch_fails_alone() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.poison, sender.error = 1, ValueError("cannot be encoded")
+
+    results = await asyncio.gather(*[group.one(number) for number in (0, 1, 2)], return_exceptions=True)
+
+    assert (0, 4) == (results[0], results[2])
+    assert isinstance(results[1], ValueError)
+
+
+async def test_a_canceled_caller_takes_its_unsent_item_along_and_holds_nobody_up() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.go.clear()
+    first, second, third = [asyncio.ensure_future(group.one(1)), None, None]
+    await settle()
+    second, third = asyncio.ensure_future(group.one(2)), asyncio.ensure_future(group.one(3))
+    await settle()
+
+    second.cancel()
+    sender.go.set()
+
+    assert (2, 6) == (await first, await third)
+    assert [[1], [3]] == sender.batches
+
+
+async def test_a_caller_that_is_canceled_after_its_item_was_sent_holds_nobody_up() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.go.clear()
+    first, second = asyncio.ensure_future(group.one(1)), asyncio.ensure_future(group.one(2))
+    await settle()
+
+    first.cancel()
+    sender.go.set()
+
+    assert 4 == await second
+    assert 6 == await group.one(3)
+
+
+async def test_a_request_that_is_canceled_from_within_fails_its_callers() -> None:
+    async def send(items: Sequence[int]) -> Sequence[int]:
+        raise asyncio.CancelledError(len(items))
+
+    group: GroupCommit[int, int] = GroupCommit(send)
+
+    with pytest.raises(asyncio.CancelledError):
+        await group.one(1)
+
+
+async def test_an_idle_group_works_again_after_a_failure() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.poison = 1
+    with pytest.raises(BrokerUnavailable):
+        await group.one(1)
+
+    assert 4 == await group.one(2)

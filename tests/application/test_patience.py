@@ -1,0 +1,114 @@
+"""Calls are repeated for a while, and given up in time."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from dtq.adapters.memory import ManualClock
+from dtq.adapters.memory.clock import settle
+from dtq.application.patience import CALL_DEADLINE, Patience
+from dtq.domain.errors import BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
+
+DOWN = BrokerUnavailable("down")
+LOST = OutcomeUnknown("lost")
+
+
+class Flaky:
+    """Raises what it was given, one by one, and then answers."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    async def __call__(self) -> str:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "answer"
+
+
+async def outcome(clock: ManualClock, future: "asyncio.Future[str]") -> str | type[BaseException]:
+    while not future.done():
+        await clock.advance(timedelta(milliseconds=50))
+    error = future.exception()
+    return future.result() if error is None else type(error)
+
+
+async def test_a_call_is_repeated_until_it_is_answered() -> None:
+    clock = ManualClock()
+    flaky = Flaky(DOWN, LOST, DOWN)
+
+    assert "answer" == await outcome(clock, asyncio.ensure_future(Patience(clock).write(flaky)))
+    assert 4 == flaky.calls
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [([DOWN] * 5, BrokerUnavailable), ([LOST] * 5, OutcomeUnknown), ([LOST, *[DOWN] * 4], OutcomeUnknown)],
+)
+async def test_a_write_that_may_have_been_done_is_given_up_as_unknown(
+    errors: list[Exception], expected: type[Exception]
+) -> None:
+    clock = ManualClock()
+    flaky = Flaky(*errors)
+
+    assert expected is await outcome(clock, asyncio.ensure_future(Patience(clock).write(flaky)))
+    assert 5 == flaky.calls
+    assert clock.monotonic() < CALL_DEADLINE.total_seconds()
+
+
+async def test_a_read_is_never_unknown() -> None:
+    clock = ManualClock()
+
+    found = await outcome(clock, asyncio.ensure_future(Patience(clock).read(Flaky(*[LOST] * 5))))
+
+    assert BrokerUnavailable is found
+
+
+async def test_a_full_memory_is_not_tried_again() -> None:
+    clock = ManualClock()
+    flaky = Flaky(BrokerOutOfMemory("full"))
+
+    assert BrokerOutOfMemory is await outcome(clock, asyncio.ensure_future(Patience(clock).write(flaky)))
+    assert 1 == flaky.calls
+
+
+async def test_a_call_without_an_answer_ends_at_the_deadline_and_is_not_canceled() -> None:
+    clock = ManualClock()
+    late = asyncio.Event()
+    answered: list[str] = []
+
+    async def slow() -> str:
+        await late.wait()
+        answered.append("late")
+        return "late"
+
+    waiting = asyncio.ensure_future(Patience(clock).write(slow))
+    await clock.advance(timedelta(seconds=3.9))
+    assert not waiting.done()
+    await clock.advance(timedelta(seconds=0.2))
+
+    with pytest.raises(OutcomeUnknown):
+        await waiting
+    late.set()
+    await settle()
+    assert ["late"] == answered
+
+
+async def test_all_calls_of_a_use_case_share_one_deadline() -> None:
+    clock = ManualClock()
+    patience = Patience(clock)
+    await clock.advance(timedelta(seconds=3.95))
+    flaky = Flaky(DOWN)
+
+    assert BrokerUnavailable is await outcome(clock, asyncio.ensure_future(patience.write(flaky)))
+    assert 1 == flaky.calls
+
+
+async def test_what_must_not_be_repeated_is_not() -> None:
+    clock = ManualClock()
+    flaky = Flaky(DOWN)
+
+    assert BrokerUnavailable is await outcome(clock, asyncio.ensure_future(Patience(clock).once(flaky)))
+    assert 1 == flaky.calls

@@ -1,0 +1,157 @@
+"""The leader's sweeps clear away what is left behind, and keep what waits."""
+
+from datetime import timedelta
+
+from dtq.domain.events import Event, EventType
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import QueueName
+from tests.application import handlers
+from tests.application.world import World
+from tests.factories import OPERATOR, QUEUE
+
+S = TaskStatus
+DAY = 86_400
+
+
+async def test_a_silent_worker_is_told_of_once_and_removed(world: World) -> None:
+    dead = await world.hire()
+    leader = await world.hire()
+    await world.hire()
+    await world.advance(1)
+    dead.kill()
+
+    async with world.backend.events.subscribe() as events:
+        await world.advance(60)
+        last = await world.submit()
+        heard: list[Event] = []
+        while not heard or heard[-1].task_id != last:
+            heard.append(await anext(events))
+
+    stale = [event for event in heard if event.type is EventType.WORKER_STALE]
+    assert [dead.settings.worker_id] == [event.worker_id for event in stale]
+    assert dead.settings.worker_id not in await world.backend.workers.known()
+    assert leader.settings.worker_id in await world.backend.workers.known()
+
+
+async def test_a_silent_worker_is_seen_as_stale_before_it_is_removed(world: World) -> None:
+    dead = await world.hire()
+    await world.hire()
+    await world.advance(1)
+    dead.kill()
+
+    await world.advance(25)
+
+    assert await world.backend.workers.get(dead.settings.worker_id) is None
+    assert dead.settings.worker_id in await world.backend.workers.known()
+
+
+async def test_consumers_of_workers_that_are_gone_are_dropped_unless_they_own_something(world: World) -> None:
+    idle, busy = await world.hire(), await world.hire()
+    await world.advance(1)
+    stays = await world.hire(queue=QueueName("other"))
+    await world.queues.pause(QUEUE, by=OPERATOR)
+    owner = busy.settings.worker_id
+    idle.kill()
+    busy.kill()
+    await world.submit()
+    world.state.queue(QUEUE).bands[5].read(owner=owner, now=1e9, limit=1)
+
+    await world.advance(200)
+
+    assert {owner} == world.state.queue(QUEUE).consumers
+    assert {stays.settings.worker_id} == world.state.queue(QueueName("other")).consumers
+
+
+async def test_an_empty_queue_that_nobody_serves_is_forgotten(world: World) -> None:
+    await world.hire()
+    served = await world.hire(queue=QueueName("served"))
+    for queue in ("empty", "waiting", "later"):
+        await world.backend.queues.register(QueueName(queue))
+    await world.submit(queue="waiting")
+    await world.submit(queue="later", delay_seconds=3600)
+    await world.queues.pause("paused", by=OPERATOR)
+    await world.backend.queues.register(QueueName("paused"))
+
+    await world.advance(70)
+
+    assert ["default", "later", "paused", "served", "waiting"] == list(await world.queues.names())
+    assert not served.life.done()
+
+
+async def test_marks_of_cancelled_tasks_are_dropped_once_no_entry_needs_them(world: World) -> None:
+    for _ in range(150):
+        task_id = await world.submit_quietly()
+        await world.tasks.cancel(task_id, by=OPERATOR)
+    assert 150 == len(list(world.state.marks))
+
+    await world.hire()
+    await world.advance(70)
+
+    assert [] == list(world.state.marks)
+
+
+async def test_a_task_that_waits_for_weeks_is_kept_with_its_idempotency_record(world: World) -> None:
+    await world.queues.pause(QUEUE, by=OPERATOR)
+    task_id = await world.submit(idempotency_key="key-1")
+    await world.hire()
+
+    for _ in range(3 * 24 + 2):
+        await jump(world, 3600)
+    await world.queues.resume(QUEUE, by=OPERATOR)
+    await world.advance(1)
+
+    assert S.SUCCEEDED == await world.status(task_id)
+    assert (await world.tasks.submit({"task_type": "note", "payload": "{}", "idempotency_key": "key-1"})).duplicate
+
+
+async def jump(world: World, seconds: float) -> None:
+    """Let much time pass for the broker at once, and some for everybody else."""
+    world.clock._elapsed += timedelta(seconds=seconds)  # noqa: SLF001 - nobody has to live through each second of a week
+    await world.advance(2)
+
+
+def empty_streams(world: World) -> None:
+    for stream in world.state.queue(QUEUE).bands.values():
+        for entry_id in list(stream.entries):
+            stream.remove(entry_id)
+
+
+async def test_a_live_task_without_a_place_gets_one_again(world: World) -> None:
+    waiting, delayed = await world.submit(), await world.submit(delay_seconds=60)
+    empty_streams(world)
+    world.state.schedule.clear()
+    staff = await world.hire()
+    await world.advance(4)
+    assert [S.QUEUED, S.PENDING] == [await world.status(waiting), await world.status(delayed)]
+
+    await world.advance(130)
+
+    assert [S.SUCCEEDED] * 2 == [await world.status(waiting), await world.status(delayed)]
+    assert 2 == len(staff.notes.of("task_rehomed"))
+
+
+async def test_a_running_task_that_lost_its_place_and_its_worker_runs_again(world: World) -> None:
+    await world.age_server()
+    first = await world.hire()
+    task_id = await world.submit("hold")
+    first.kill()
+    empty_streams(world)
+    handlers.let_all_go()
+
+    await world.hire()
+    await world.advance(130)
+
+    assert (S.SUCCEEDED, 2) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+
+
+async def test_a_task_that_moves_on_after_it_seemed_lost_is_left_alone(world: World) -> None:
+    await world.age_server()
+    leader = await world.hire()
+    task_id = await world.submit(delay_seconds=100)
+    slot = world.state.schedule.pop(task_id)
+    await world.advance(121)
+
+    world.state.schedule[task_id] = slot
+    await world.advance(10)
+
+    assert [] == leader.notes.of("task_rehomed")
