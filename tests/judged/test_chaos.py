@@ -31,10 +31,10 @@ def body_of(number: int) -> dict[str, Any]:
     task_type = {0: "brief_sync", 1: "hopeless"}.get(number % 10, "brief")
     return {
         "task_type": task_type,
-        "payload": {"seconds": number % 7 / 50, "fails": 1 if number % 10 == 2 else 0},
+        "payload": {"seconds": number % 7 / 50, "fails": 1 if number % 50 == 2 else 0},
         "priority": number % 10 if number % 3 else 9 - number % 10,
         "max_attempts": MAX_ATTEMPTS,
-        "delay_seconds": 1 + number % 3 if number % 8 == 3 else 0,
+        "delay_seconds": 1 + number % 3 if number % 25 == 3 else 0,
         "idempotency_key": f"chaos-{number}",
     }
 
