@@ -82,14 +82,17 @@ class MemoryUpkeep:
         return end, [task for task in map(bare, strays) if task is not None]
 
     async def keep_alive(self, queue: QueueName, *, waiting_since: datetime, limit: int) -> int:
+        retention = self._state.options.retention
+        # what was renewed since then has more left: without this, a limit would always serve the same ones
+        fresh = retention.task - (self._state.clock.now() - waiting_since)
         waiting = [
             task
             for priority, stream in self._state.queue(queue).bands.items()
             for entry_id, fields in stream.entries.items()
             if int(entry_id.partition("-")[0]) < milliseconds(waiting_since)
             if (task := self._state.live_task_of(Receipt(queue, priority, entry_id), fields)) is not None
+            if (self._state.records.time_left(task.task_id) or fresh) < fresh
         ][:limit]
-        retention = self._state.options.retention
         for task in waiting:
             self._state.records.renew(task.task_id, lifetime=retention.task)
             if task.idempotency_key is not None and owns_key(self._state, task):
