@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast, overload
 from uuid import uuid4  # noqa: TID251 - runs inside a handler, where no port is at hand
 
 import msgspec
@@ -23,21 +23,45 @@ return 1
 T = TypeVar("T")
 
 
-class RedisLike(Protocol):
-    """The two commands that are used of a client; a redis-py client, sync or asyncio, has them."""
+class AsyncRedis(Protocol):
+    """The two commands that are used of an asyncio client; redis-py's has them."""
 
-    def set(self, name: str, value: bytes, *, px: int, nx: bool, get: bool) -> object:
+    def set(self, name: str, value: bytes, *, px: int, nx: bool, get: bool) -> Awaitable[Any]:
         """Set a key if it is new; return the value that was there before."""
         ...
 
-    def eval(self, script: str, numkeys: int, *keys_and_args: object) -> object:
+    def eval(self, script: str, numkeys: int, *keys_and_args: bytes | str | int) -> Awaitable[Any]:
         """Run a script."""
         ...
 
 
+class SyncRedis(Protocol):
+    """The two commands that are used of a sync client; redis-py's has them."""
+
+    def set(self, name: str, value: bytes, *, px: int, nx: bool, get: bool) -> bool | str | bytes | None:
+        """Set a key if it is new; return the value that was there before."""
+        ...
+
+    def eval(self, script: str, numkeys: int, *keys_and_args: bytes | str | int) -> Any:
+        """Run a script."""
+        ...
+
+
+@overload
 def idempotent_operation(
-    redis: RedisLike, key: str, ttl: timedelta, fn: Callable[[], T] | Callable[[], Awaitable[T]]
-) -> T | Awaitable[T]:
+    redis: AsyncRedis, key: str, ttl: timedelta, fn: Callable[[], Awaitable[T]]
+) -> Awaitable[T]: ...
+
+
+@overload
+def idempotent_operation(redis: AsyncRedis, key: str, ttl: timedelta, fn: Callable[[], T]) -> Awaitable[T]: ...
+
+
+@overload
+def idempotent_operation(redis: SyncRedis, key: str, ttl: timedelta, fn: Callable[[], T]) -> T: ...
+
+
+def idempotent_operation(redis: Any, key: str, ttl: timedelta, fn: Callable[[], Any]) -> Any:
     """Run *fn* once per *key* within *ttl* and return its result, JSON-serializable, to every caller.
 
     With an asyncio client the call is awaited, and *fn* may be async; with a sync client it is a plain call. An
@@ -50,9 +74,9 @@ def idempotent_operation(
         return _run_async(operation, redis, asked, fn)
     found = operation.result_in(asked)
     if found is not None:
-        return cast("T", found[0])
+        return found[0]
     try:
-        result = cast("Callable[[], T]", fn)()
+        result = _plain(fn())
         done = operation.done(result)
     except BaseException:
         redis.eval(_REPLACE, 1, operation.name, operation.marker, b"", 0)
@@ -62,23 +86,27 @@ def idempotent_operation(
 
 
 async def _run_async(
-    operation: "_Operation",
-    redis: RedisLike,
-    asked: Awaitable[object],
-    fn: Callable[[], T] | Callable[[], Awaitable[T]],
-) -> T:
+    operation: "_Operation", redis: AsyncRedis, asked: Awaitable[object], fn: Callable[[], Any]
+) -> Any:
     found = operation.result_in(await asked)
     if found is not None:
-        return cast("T", found[0])
+        return found[0]
     try:
         returned = fn()
-        result = cast("T", await returned if inspect.isawaitable(returned) else returned)
+        result = await returned if inspect.isawaitable(returned) else returned
         done = operation.done(result)
     except BaseException:
-        await cast("Awaitable[object]", redis.eval(_REPLACE, 1, operation.name, operation.marker, b"", 0))
+        await redis.eval(_REPLACE, 1, operation.name, operation.marker, b"", 0)
         raise
-    replaced = redis.eval(_REPLACE, 1, operation.name, operation.marker, done, operation.milliseconds)
-    await cast("Awaitable[object]", replaced)
+    await redis.eval(_REPLACE, 1, operation.name, operation.marker, done, operation.milliseconds)
+    return result
+
+
+def _plain(result: object) -> object:
+    if inspect.iscoroutine(result):
+        result.close()
+        message = "an async function needs an asyncio client, whose call is awaited"
+        raise TypeError(message)
     return result
 
 

@@ -33,20 +33,22 @@ def task(name: str, *, retry_on: tuple[type[BaseException], ...] = (), cpu_bound
 
     It is found when its module is named in DTQ_TASK_MODULES or ``--tasks``. Exceptions of the classes in *retry_on*
     are retried beside those that always are. *cpu_bound* marks a handler that holds the interpreter while it runs.
-    Raises ValueError for a name outside ``[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}`` or a second declaration of one function.
+    Raises ValueError for a name outside ``[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}``, for what is no exception class in
+    *retry_on*, and for a second declaration of one function. Other decorators stand below this one.
     """
     if not TASK_TYPE_PATTERN.fullmatch(name):
         message = f"task type {name!r} must match {TASK_TYPE_PATTERN.pattern}"
+        raise ValueError(message)
+    if not _are_exceptions(retry_on):
+        message = f"retry_on of {name!r} must be a tuple of exception classes, not {retry_on!r}"
         raise ValueError(message)
 
     def declare(function: F) -> F:
         if _MARK in getattr(function, "__dict__", {}):
             message = f"{function!r} is declared as a task already"
             raise DuplicateHandler(message)
-        is_async = inspect.iscoroutinefunction(_innermost(function))
-        handler = Handler(
-            name=name, function=function, is_async=is_async, retry_on=tuple(retry_on), cpu_bound=cpu_bound
-        )
+        is_async = any(inspect.iscoroutinefunction(layer) for layer in _layers(function))
+        handler = Handler(name=name, function=function, is_async=is_async, retry_on=retry_on, cpu_bound=cpu_bound)
         setattr(function, _MARK, handler)
         return function
 
@@ -68,12 +70,15 @@ class Registry:
 
     @classmethod
     def of(cls, *functions: Callable[..., object]) -> "Registry":
-        """Collect functions that were declared with ``@task``."""
-        return cls(getattr(function, _MARK) for function in functions)
+        """Collect functions that were declared with ``@task``. Raises ValueError for any other."""
+        return cls(_declared(function) for function in functions)
 
     @classmethod
     def from_modules(cls, modules: Iterable[ModuleType]) -> "Registry":
-        """Collect every declared function at the top level of *modules*."""
+        """Collect every declared function at the top level of *modules*.
+
+        Raises DuplicateHandler, and ValueError where another decorator stands above ``@task``.
+        """
         return cls(handler for module in modules for handler in _declared_in(module))
 
     @property
@@ -95,20 +100,43 @@ class Registry:
 
 
 def _declared_in(module: ModuleType) -> Iterator[Handler]:
-    for value in vars(module).values():
-        handler = getattr(value, "__dict__", {}).get(_MARK)
-        if isinstance(handler, Handler):
-            yield handler
+    return (_declared(value) for value in vars(module).values() if _mark_of(value) is not None)
 
 
-def _innermost(function: Callable[..., object]) -> Callable[..., object]:
-    """Look through partials, wrappers and callable objects to what will really be called."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = inspect.unwrap(function)
-    if inspect.isfunction(function) or inspect.ismethod(function):
-        return function
-    return getattr(function, "__call__", function)  # noqa: B004 - the bound method is wanted, not a test
+def _declared(function: Callable[..., object]) -> Handler:
+    handler = _mark_of(function)
+    if handler is None:
+        message = f"{function!r} is not declared with @task"
+        raise ValueError(message)
+    if handler.function is not function:
+        # functools.wraps has copied the mark: the outer decorator would be left out without a word
+        message = f"task type {handler.name!r}: a decorator stands above @task; put @task on top of it"
+        raise ValueError(message)
+    return handler
+
+
+def _mark_of(value: object) -> Handler | None:
+    mark = getattr(value, "__dict__", {}).get(_MARK)
+    return mark if isinstance(mark, Handler) else None
+
+
+def _are_exceptions(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(one, type) and issubclass(one, BaseException) for one in value)
+
+
+def _layers(function: Callable[..., object]) -> Iterator[Callable[..., object]]:
+    """Go through partials, wrappers and callable objects down to what will really be called."""
+    while True:
+        yield function
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif inspect.isfunction(function) or inspect.ismethod(function) or inspect.isbuiltin(function):
+            return
+        else:
+            yield getattr(function, "__call__", function)  # noqa: B004 - the bound method is wanted, not a test
+            return
 
 
 def _where(handler: Handler) -> str:
