@@ -51,7 +51,6 @@ class Worker:
         self._backend = backend
         self._registry = registry
         self._settings = settings
-        self._ids = ids
         self._chance = chance
         self._observer = Observers(observers)
         self._beat_runner = beat
@@ -65,17 +64,7 @@ class Worker:
         self._requests = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handover = Handover(on_reports=self._hear_reports, on_trouble=self._hear_trouble)
-        tools = Tools(
-            backend=backend,
-            settings=settings,
-            ids=ids,
-            chance=chance,
-            observer=self._observer,
-            stop=self._stop,
-            nudge=self._nudge,
-            commits=GroupCommit(backend.broker.commit),
-        )
-        self._crew = Crew(tools, registry=registry, retryable=retryable, on_change=self._publish)
+        self._crew = Crew(self._tools(ids), registry=registry, retryable=retryable, on_change=self._publish)
         self._supervisor = Supervisor(
             stop=self._stop, chance=chance, observer=self._observer, on_outage=self._crew.outage
         )
@@ -108,6 +97,18 @@ class Worker:
         if self._requests > 1:
             self._exit_now.show()
         self._begin_to_stop()
+
+    def _tools(self, ids: Ids) -> Tools:
+        return Tools(
+            backend=self._backend,
+            settings=self._settings,
+            ids=ids,
+            chance=self._chance,
+            observer=self._observer,
+            stop=self._stop,
+            nudge=self._nudge,
+            commits=GroupCommit(self._backend.broker.commit),
+        )
 
     async def _live(self) -> ExitCode:
         heartbeat = await self._enter()
