@@ -1,5 +1,7 @@
-"""What the contract wants to be documented stands in the documents, in these words."""
+"""What the contract wants documented stands in the documents, in these words; each guarantee names its test."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,22 @@ def test_what_the_contract_wants_documented_is(what: str) -> None:
     page, sentence = SENTENCES[what]
 
     assert sentence in " ".join((DOCS / page).read_text().split())
+
+
+GUARANTEE = re.compile(r"\b((?:tests/[\w/]+|[ACJ])/\w+\.py)::(\w+)")
+FOLDERS = {"A": "tests/application", "C": "tests/contract", "J": "tests/judged"}
+
+
+def test_each_guarantee_names_a_test_that_lives() -> None:
+    named = set(GUARANTEE.findall((DOCS / "delivery-guarantees.md").read_text()))
+
+    assert len(named) > 30
+    assert [] == [f"{module}::{name}" for module, name in sorted(named) if name not in names_in(module)]
+
+
+def names_in(module: str) -> set[str]:
+    """The names of the functions in a module; a letter stands for its folder."""
+    folder, _, rest = module.partition("/")
+    path = DOCS.parent / FOLDERS.get(folder, folder) / rest
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, functions)}
