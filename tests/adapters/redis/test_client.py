@@ -16,7 +16,7 @@ from tests.contract.steps import LIMITS
 from tests.factories import QUEUE, WORKER, an_admission, an_event
 from tests.servers import RedisServer
 
-SHORT = timedelta(milliseconds=300)
+SHORT = timedelta(seconds=1)
 
 
 @pytest.fixture
