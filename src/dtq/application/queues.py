@@ -70,7 +70,8 @@ class QueueService:
         await Patience(self._clock).once(partial(self._queues.resume, name, audit=audit, event=event))
         self._observer.happened(event)
         try:
-            await self._signals.tell_queue(name, Signal(kind=SignalKind.WORK))
+            signal = Signal(kind=SignalKind.WORK)
+            await Patience(self._clock).once(partial(self._signals.tell_queue, name, signal))
         except BrokerUnavailable as error:
             # its workers look by themselves twice a second
             self._observer.noticed("signal_lost", kind=SignalKind.WORK, error=type(error).__name__)

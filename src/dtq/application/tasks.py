@@ -180,9 +180,9 @@ class TaskService:
         match answer:
             case Settled(change=change, task=stored):
                 self._observer.committed(change)
-                return await self._cancelled(change.after, stored)
+                return await self._cancelled(change.after, stored, patience)
             case _Uncancellable(task=found, reason=DropReason.ALREADY_REQUESTED):
-                return await self._cancelled(found, found)
+                return await self._cancelled(found, found, patience)
             case _Uncancellable(task=found):
                 raise TaskTerminal(found.task_id, status=found.status)
             case Vanished() | Refused():
@@ -225,13 +225,14 @@ class TaskService:
         async with self._listing:
             return await self._broker.recent(queue=queue, status=status, limit=limit)
 
-    async def _cancelled(self, asked: Task, stored: Task) -> Task:
+    async def _cancelled(self, asked: Task, stored: Task, patience: Patience) -> Task:
         """Return the canceled task; where it runs, tell its worker and say that it was asked."""
         if asked.status is not TaskStatus.RUNNING:
             return stored
         if asked.worker_id is not None:
             try:
-                await self._signals.tell_worker(asked.worker_id, Signal(kind=SignalKind.CANCEL, task_id=asked.task_id))
+                signal = Signal(kind=SignalKind.CANCEL, task_id=asked.task_id)
+                await patience.once(partial(self._signals.tell_worker, asked.worker_id, signal))
             except BrokerUnavailable as error:
                 self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=type(error).__name__)
         raise CancelRequested(asked.task_id)
