@@ -16,7 +16,7 @@ from dtq.entrypoints.config import Settings, allowed, variable
 from dtq.entrypoints.http.errors import STATUS_OF
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference.md").read_text()
-ONLY_HTTP = {"UNAUTHORIZED", "NOT_FOUND", "METHOD_NOT_ALLOWED"}
+ONLY_HTTP = {"UNAUTHORIZED", "NOT_FOUND", "METHOD_NOT_ALLOWED", "ORIGIN_NOT_ALLOWED", "TOO_MANY_CLIENTS"}
 ONLY_WORKER = {WorkerIdInUse.code}
 
 

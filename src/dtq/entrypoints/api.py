@@ -16,6 +16,7 @@ from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
 from dtq.entrypoints import loops
 from dtq.entrypoints.config import Settings
 from dtq.entrypoints.container import Container, build, take_over_logging
+from dtq.entrypoints.http import stream_protocol
 from dtq.entrypoints.http.app import create_app
 from dtq.handlers.registry import Registry
 
@@ -76,13 +77,21 @@ async def _serve(container: Container, listener: socket.socket) -> int:
             access_log=False,
             server_header=False,
             lifespan="on",
-            ws="none",
+            http=stream_protocol.StreamHttp,
+            ws=stream_protocol.StreamSocket,
+            **stream_protocol.SOCKET_OPTIONS,
             timeout_graceful_shutdown=int(GRACE.total_seconds()),
         )
     )
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        # streams have no end of their own that could be waited for
+        container.fan_out().close()
+        server.stop()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
+        loop.add_signal_handler(number, stop)
     log.log("INFO", "api_listens", url=_url(listener))
     await server.serve(sockets=[listener])
     return 0 if server.started else FAILED
@@ -95,6 +104,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        stream_protocol.prepare(listener)
         listener.listen(BACKLOG)
     except OSError:
         listener.close()

@@ -18,6 +18,8 @@ TEST_PREFIX: Final = "DTQ_TEST_"
 ADAPTER_GROUP: Final = "dtq.brokers"
 OWN_SCHEMES: Final = ("redis", "rediss", "memory")
 WORKER_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+WS_PATH_PATTERN: Final = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}")
+ORIGIN_PATTERN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,?#@]+", re.IGNORECASE)
 KEY_PREFIX_PATTERN: Final = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9_.:-]*(\{[A-Za-z0-9_.:-]+\})?[A-Za-z0-9_.:-]*")
 
 Port = Annotated[int, Meta(ge=0, le=65_535)]
@@ -38,6 +40,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     api_key: str = ""
     ws_path: str = "/ws/events"
     ws_buffer: Annotated[int, Meta(ge=1, le=1_000_000)] = 1000
+    ws_allowed_origins: str = ""
+    ws_max_clients: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     worker_concurrency: Annotated[int, Meta(ge=1, le=1000)] = 4
     worker_id: str = ""
     worker_queue: str = "default"
@@ -69,6 +73,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     def modules(self) -> tuple[str, ...]:
         """The names of the task modules, in the order given, each once."""
         return tuple(dict.fromkeys(filter(None, (name.strip() for name in self.task_modules.split(",")))))
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The origins whose pages may listen to events, beside this host's own."""
+        return frozenset(filter(None, (origin.strip().lower() for origin in self.ws_allowed_origins.split(","))))
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={shown_value(name, str(getattr(self, name)))}" for name in self.__struct_fields__)
@@ -256,6 +265,14 @@ def _modules_problem(text: str) -> str | None:
     return None
 
 
+def _origins_problem(text: str) -> str | None:
+    for origin in filter(None, map(str.strip, text.split(","))):
+        if origin != "*" and not ORIGIN_PATTERN.fullmatch(origin):
+            allowed_origins = "must be origins such as https://example.org, separated by commas, or *"
+            return f"{allowed_origins}; {origin[:100]!r} is none"
+    return None
+
+
 def _any_printable(text: str) -> str | None:
     return None if text.isprintable() and text == text.strip() else "must be printable text without space around it"
 
@@ -265,7 +282,8 @@ _TEXTS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "key_prefix": _matches(KEY_PREFIX_PATTERN, "1 to 64 letters, digits, '_', '.', ':' or '-', with at most one {tag}"),
     "api_host": _any_printable,
     "api_key": _any_printable,
-    "ws_path": _matches(re.compile(r"/[!-~]{1,200}"), "a path that begins with /"),
+    "ws_path": _matches(WS_PATH_PATTERN, "a path"),
+    "ws_allowed_origins": _origins_problem,
     "worker_id": _matches(WORKER_ID_PATTERN, "1 to 64 letters, digits, '_' or '-'"),
     "worker_queue": _matches(QUEUE_PATTERN, "the name of a queue"),
     "task_modules": _modules_problem,

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from dependency_injector import containers, providers
 
 from dtq.application.beat_runner import BeatRunner, LoopBeat, ThreadBeat
+from dtq.application.fan_out import FanOut
 from dtq.application.settings import ExitCode, WorkerSettings
 from dtq.application.tasks import TaskService
 from dtq.application.worker import Worker
@@ -200,6 +201,15 @@ class Container(containers.DeclarativeContainer):
         observers=observers,
         rules=providers.Callable(_rules, settings, registry),
         limits=providers.Callable(_limits, settings),
+    )
+    fan_out = providers.Singleton(
+        FanOut,
+        events=backend.provided.events,
+        clock=backend.provided.clock,
+        chance=chance,
+        observers=observers,
+        buffer=settings.provided.ws_buffer,
+        max_clients=settings.provided.ws_max_clients,
     )
     beat = providers.Singleton(_beat, backend)
     worker = providers.Singleton(

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from litestar import Litestar, Response, Router
 from litestar.datastructures import MutableScopeHeaders
@@ -14,21 +14,26 @@ from litestar.exceptions import NotFoundException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.types import Message, Scope
+from litestar.types.asgi_types import HeaderScope
 
 import dtq
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
 from dtq.entrypoints.container import Container
-from dtq.entrypoints.http import health, tasks
+from dtq.entrypoints.http import health, stream, stream_events, stream_socket, tasks
 from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
 from dtq.entrypoints.http.errors import exception_handlers
 from dtq.entrypoints.http.pages import OperationsPage
+from dtq.entrypoints.http.stream_origin import Origins
 from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
 
 ENVELOPE_BYTES: Final = 65_536
 """How much a request may be larger than the largest payload."""
+
+HANDSHAKES: Final = frozenset({"http.response.start", "websocket.accept", "websocket.http.response.start"})
+"""The messages that carry the headers of an answer."""
 
 RETRY_PREPARATION: Final = timedelta(seconds=1)
 
@@ -40,17 +45,29 @@ def create_app(container: Container) -> Litestar:
     """Build the application; the broker is not asked for anything before the first request or the lifespan."""
     settings = container.settings()
     body_limit = settings.max_payload_bytes + ENVELOPE_BYTES
+    socket = stream_socket.socket_at(settings.ws_path)
     guard = KeyGuard(key=settings.api_key, ids=container.ids(), observer=container.log())
     return Litestar(
-        route_handlers=[tasks.router(), health.health, health.ready],
+        route_handlers=[tasks.router(), health.health, health.ready, stream_events.watch, socket],
         dependencies={
             "tasks": _provided(container.tasks),
             "backend": _provided(container.backend),
             "guard": _provided(lambda: guard),
+            "streams": _provided(
+                lambda: stream.Streams(
+                    fan_out=container.fan_out(),
+                    clock=container.backend().clock,
+                    origins=Origins(settings.origins),
+                    observer=container.log(),
+                )
+            ),
         },
         exception_handlers=exception_handlers(container.log(), body_limit=body_limit),
         before_send=[_name_request(container.ids())],
-        lifespan=[lambda _: _prepared(container.backend(), observer=container.log())],
+        lifespan=[
+            lambda _: _prepared(container.backend(), observer=container.log()),
+            lambda _: stream.closed_at_end(container.fan_out()),
+        ],
         request_max_body_size=body_limit,
         openapi_config=_openapi(),
         # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
@@ -69,8 +86,9 @@ def _provided(provider: Callable[[], T]) -> Provide:
 
 def _name_request(ids: Ids) -> Callable[[Message, Scope], Any]:
     async def add_header(message: Message, scope: Scope) -> None:
-        if message["type"] == "http.response.start":
-            MutableScopeHeaders(message)[REQUEST_ID_HEADER] = request_id_of(scope, ids=ids)
+        if message["type"] in HANDSHAKES:
+            headers = MutableScopeHeaders(cast("HeaderScope", message))
+            headers[REQUEST_ID_HEADER] = request_id_of(scope, ids=ids)
 
     return add_header
 

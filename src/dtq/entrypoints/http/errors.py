@@ -29,6 +29,7 @@ STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
     "UNKNOWN_TASK_TYPE": HTTPStatus.BAD_REQUEST,
     "INVALID_REQUEST": HTTPStatus.BAD_REQUEST,
     "UNAUTHORIZED": HTTPStatus.UNAUTHORIZED,
+    "ORIGIN_NOT_ALLOWED": HTTPStatus.FORBIDDEN,
     "TASK_NOT_FOUND": HTTPStatus.NOT_FOUND,
     "NOT_IN_DLQ": HTTPStatus.NOT_FOUND,
     "NOT_FOUND": HTTPStatus.NOT_FOUND,
@@ -41,6 +42,7 @@ STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
     "PAYLOAD_TOO_LARGE": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "QUEUE_FULL": HTTPStatus.TOO_MANY_REQUESTS,
     "BROKER_UNAVAILABLE": HTTPStatus.SERVICE_UNAVAILABLE,
+    "TOO_MANY_CLIENTS": HTTPStatus.SERVICE_UNAVAILABLE,
     "UNSUITABLE_BROKER": HTTPStatus.SERVICE_UNAVAILABLE,
     "INTERNAL": HTTPStatus.INTERNAL_SERVER_ERROR,
 }
@@ -73,7 +75,7 @@ def exception_handlers(observer: Observer, *, body_limit: int) -> ExceptionHandl
     """Return what turns every exception into a problem document; unforeseen ones are reported to *observer*."""
 
     def foreseen(_: Request[Any, Any, Any], error: DtqError) -> Response[bytes]:
-        return _response(_problem_of(error), headers=_headers_of(error))
+        return refusal(error)
 
     def framework(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
         if error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -88,6 +90,11 @@ def exception_handlers(observer: Observer, *, body_limit: int) -> ExceptionHandl
         return _response(_problem("INTERNAL", "an error that dtq did not expect; its log has more"), headers={})
 
     return {DtqError: foreseen, HTTPException: framework, Exception: unforeseen}
+
+
+def refusal(error: DtqError) -> Response[bytes]:
+    """Answer with what dtq refuses or cannot do."""
+    return _response(_problem_of(error), headers=_headers_of(error))
 
 
 def _problem_of(error: DtqError) -> Problem:
