@@ -48,3 +48,16 @@ def names_in(module: str) -> set[str]:
     path = DOCS.parent / FOLDERS.get(folder, folder) / rest
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, functions)}
+
+
+NAMED = re.compile(r"`(?:src/dtq/)?((?:[\w.]+/)*[\w.]+\.(?:ini|lua|md|py|toml|txt)|(?:[a-z]+/)+)`")
+ROOTS = ("src/dtq", "src/dtq/adapters/redis/lua", ".")
+
+
+def test_each_place_that_the_architecture_sends_to_is_there() -> None:
+    table = (DOCS.parent / "ARCHITECTURE.md").read_text().partition("## Where to change what")[2].partition("\n## ")[0]
+
+    named = set(NAMED.findall(table))
+
+    assert len(named) > 80
+    assert [] == sorted(name for name in named if not any((DOCS.parent / root / name).exists() for root in ROOTS))
