@@ -50,6 +50,19 @@ async def test_a_batch_for_an_idle_worker_is_run_in_strict_order(world: World) -
     assert expected == [context.task_id for context in handlers.runs]
 
 
+async def test_what_was_handed_back_does_not_wait_behind_fresh_work_of_lower_bands(world: World) -> None:
+    await world.hire()
+    fields = {"task_type": "note", "payload": "{}"}
+
+    submitted = await world.tasks.submit_many([{**fields, "priority": priority} for priority in (0, 0, 5, 5, 9, 9)])
+    await world.settle()
+
+    ids = [one.task_id for one in submitted if not isinstance(one, Exception)]
+    bands = {9: set(ids[4:]), 5: set(ids[2:4]), 0: set(ids[:2])}
+    run = [context.task_id for context in handlers.runs]
+    assert [bands[9], bands[5], bands[0]] == [set(run[:2]), set(run[2:4]), set(run[4:])]
+
+
 async def test_no_more_than_the_concurrency_is_ever_held(world: World) -> None:
     staff = await world.hire(concurrency=3)
 

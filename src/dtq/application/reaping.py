@@ -29,6 +29,7 @@ class Reaping:
         self._caution = _CAUTIOUS_BEATS * heartbeat_interval
         self._opens_at = clock.monotonic()
         self._is_out = False
+        self._is_asked = False
         self._next_at = clock.monotonic()
         self._offset: float | None = None
 
@@ -49,11 +50,19 @@ class Reaping:
         return max(self._visibility, HANDED_BACK) if is_cautious else self._visibility
 
     def ask(self) -> None:
-        """Let the next sweep reap."""
+        """Let sweeps reap until one has got to the lowest band."""
+        self._is_asked = True
         self._next_at = self._clock.monotonic()
 
-    def done(self) -> None:
-        """Take note of a reaping sweep: the next is due after a quarter of the visibility timeout, or less."""
+    def done(self, *, is_whole: bool) -> None:
+        """Take note of a reaping sweep: the next is due after a quarter of the visibility timeout, or less.
+
+        One that was asked for counts only if it *is_whole*: a sweep that found its fill in a high band has not yet
+        seen what was handed back to a lower one, which must not wait behind fresh work of still lower ones.
+        """
+        if self._is_asked and not is_whole:
+            return
+        self._is_asked = False
         now = self._clock.monotonic()
         self._next_at = now + self._visibility.total_seconds() / 4 * self._chance.uniform(0.7, 1.0)
         if now < self._opens_at:

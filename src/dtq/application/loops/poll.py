@@ -134,7 +134,7 @@ class Poll:
         )
         deliveries = [one for one in fetched.deliveries if not parts.in_flight.owns(one.receipt)]
         if is_reaping and not fetched.paused:
-            parts.reaping.done()
+            parts.reaping.done(is_whole=len(fetched.deliveries) < room)
         if parts.reaping.observe(fetched.now, asked_at=asked_at):
             parts.observer.noticed("clock_jumped", queue=self._queue)
             # their owners may be alive, and only seem silent: they win these entries back by their next extension
