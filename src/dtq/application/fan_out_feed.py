@@ -7,7 +7,7 @@ from typing import Final
 
 from dtq.application.fan_out_channels import Channels
 from dtq.application.loops.supervise import Supervisor
-from dtq.application.nudge import StopSign
+from dtq.application.nudge import Nudge, StopSign
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.events import Event
 from dtq.ports.environment import Chance, Clock
@@ -42,6 +42,7 @@ class Feed:
         self._pending: list[Event] = []
         self._news = asyncio.Event()
         self._passed = asyncio.Event()
+        self._full = Nudge(clock)
         self._supervisor = Supervisor(stop=StopSign(clock), chance=chance, observer=observer, on_outage=lambda: None)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -101,6 +102,7 @@ class Feed:
         self._news.set()
         # what is not heard yet waits in the broker, which has more room for it than this process
         while len(self._pending) >= self._block:
+            self._full.give()
             self._passed.clear()
             await self._passed.wait()
 
@@ -110,7 +112,11 @@ class Feed:
         await self._wait_for_room()
         is_burst = len(self._pending) >= self._block
         self._flush()
-        await self._clock.sleep(timedelta() if is_burst else GATHER)
+        if is_burst:
+            # the clients' turn: what was passed on is to be on its way before more comes
+            await self._clock.sleep(timedelta())
+        else:
+            await self._full.wait(at_most=GATHER)
 
     async def _wait_for_room(self) -> None:
         waited = timedelta()
