@@ -146,6 +146,22 @@ def test_the_turns_of_reaping_are_spread() -> None:
     assert [timedelta(seconds=1.05), timedelta(seconds=1.5)] == [reaping.due_in for reaping in both]
 
 
+def test_a_reaping_that_was_asked_for_stays_due_until_a_sweep_has_got_to_the_lowest_band() -> None:
+    reaping = Reaping(
+        clock=ManualClock(),
+        chance=Extreme(is_low=True),
+        visibility_timeout=VISIBILITY,
+        heartbeat_interval=timedelta(seconds=1),
+    )
+
+    reaping.ask()
+    reaping.done(is_whole=False)
+    assert reaping.is_due
+
+    reaping.done(is_whole=True)
+    assert not reaping.is_due
+
+
 @pytest.mark.parametrize(("is_low", "milliseconds"), [(True, 800), (False, 1200)])
 async def test_a_retry_is_spread_to_both_sides_of_its_delay(
     world: World, monkeypatch: pytest.MonkeyPatch, *, is_low: bool, milliseconds: int
