@@ -141,7 +141,7 @@ def test_the_turns_of_reaping_are_spread() -> None:
         for is_low in (True, False)
     ]
     for reaping in both:
-        reaping.done()
+        reaping.done(is_whole=True)
 
     assert [timedelta(seconds=1.05), timedelta(seconds=1.5)] == [reaping.due_in for reaping in both]
 
