@@ -1,15 +1,18 @@
-"""What becomes of an entry that is not simply the next to run."""
+"""What becomes of an entry that is not simply the next to run, and of a start that does not simply succeed."""
 
 import pytest
+from msgspec.structs import replace
 
+from dtq.domain.change import Change, Requirement
 from dtq.domain.entry import entry_fields
 from dtq.domain.events import EventType
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Receipt, Task
+from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 from tests.application import handlers
-from tests.application.link import Loss
+from tests.application.desk import Answer, Desk
 from tests.application.world import World
-from tests.factories import OPERATOR, QUEUE
+from tests.factories import OPERATOR, QUEUE, WORKER
 
 S = TaskStatus
 
@@ -174,54 +177,80 @@ async def test_a_band_that_cannot_be_read_does_not_strand_the_others(world: Worl
     assert staff.notes.of("sweep_incomplete")
 
 
-async def test_nothing_starts_while_the_queue_is_paused(world: World) -> None:
-    await world.hire()
-    await world.queues.pause(QUEUE, by=OPERATOR)
-    task_id = await world.submit()
-    await world.advance(5)
-    assert S.QUEUED == await world.status(task_id)
-
-    await world.queues.resume(QUEUE, by=OPERATOR)
-    await world.settle()
-
-    assert S.SUCCEEDED == await world.status(task_id)
-    assert 5 == world.clock.monotonic()
+@pytest.fixture
+def desk(world: World) -> Desk:
+    return Desk(world)
 
 
-async def test_without_the_signal_a_resume_is_seen_within_half_a_second(world: World) -> None:
-    await world.hire()
-    await world.queues.pause(QUEUE, by=OPERATOR)
-    task_id = await world.submit()
-    await world.advance(5)
-    world.link.lose("tell_queue", Loss.BEFORE)
-
-    await world.queues.resume(QUEUE, by=OPERATOR)
-    await world.advance(0.51)
-
-    assert S.SUCCEEDED == await world.status(task_id)
+def applied(change: Change) -> CommitAnswer:
+    return Applied(change.after)
 
 
-async def test_an_entry_read_before_the_pause_is_handed_back_uncounted(world: World) -> None:
-    staff = await world.hire()
-    staff.link.stall("commit")
-    task_id = await world.submit()
-    await world.queues.pause(QUEUE, by=OPERATOR)
-
-    staff.link.go_on()
-    await world.advance(2)
-    assert (S.QUEUED, 0) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
-    await world.queues.resume(QUEUE, by=OPERATOR)
-    await world.settle()
-
-    assert (S.SUCCEEDED, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+def broken(_: Change) -> CommitAnswer:
+    return Broken("half-way")
 
 
-async def test_what_runs_goes_on_while_the_queue_is_paused(world: World) -> None:
-    await world.hire()
-    task_id = await world.submit("hold")
-    await world.queues.pause(QUEUE, by=OPERATOR)
+def moved(change: Change) -> CommitAnswer:
+    """Another version of the same task is stored; it comes without its payload."""
+    assert change.before is not None
+    return Conflict(replace(change.before, payload=None, version=change.after.version))
 
-    handlers.let_all_go()
-    await world.settle()
 
-    assert S.SUCCEEDED == await world.status(task_id)
+async def test_a_start_that_stopped_half_way_is_sent_again_as_it_was(desk: Desk) -> None:
+    await desk.start(broken, applied)
+
+    assert desk.sent[0] is desk.sent[1]
+    assert [desk.sent[0].after] == [task for task, _ in desk.run]
+
+
+async def test_a_start_that_always_stops_half_way_is_handed_back(desk: Desk) -> None:
+    await desk.start(*[broken] * 5)
+
+    assert (5, [], 1) == (len(desk.sent), desk.run, desk.handed_back)
+
+
+async def test_a_start_that_was_made_before_runs_if_the_task_still_names_its_lease(desk: Desk) -> None:
+    await desk.start(lambda change: Already(change.after))
+
+    assert 1 == len(desk.run)
+
+
+@pytest.mark.parametrize("answer", [lambda _: Already(None), lambda change: Already(change.before)])
+async def test_a_start_that_was_made_long_ago_does_not_run_any_more(desk: Desk, answer: Answer) -> None:
+    await desk.start(answer)
+
+    assert [] == desk.run
+
+
+async def test_a_start_that_finds_its_own_lease_runs(desk: Desk) -> None:
+    await desk.start(lambda change: Conflict(change.after))
+
+    ((task, lease),) = desk.run
+    assert task.lease == lease.lease
+    assert '{"n": 1}' == task.payload
+
+
+async def test_a_conflict_is_decided_with_the_payload_of_the_entry(desk: Desk) -> None:
+    await desk.start(moved, applied)
+
+    assert ['{"n": 1}'] == [task.payload for task, _ in desk.run]
+    assert desk.sent[0].after.version != desk.sent[1].after.version
+
+
+async def test_a_task_that_never_stands_still_is_handed_back(desk: Desk) -> None:
+    await desk.start(*[moved] * 5)
+
+    assert (5, [], 1) == (len(desk.sent), desk.run, desk.handed_back)
+
+
+async def test_a_refused_start_is_dropped_without_a_word_to_the_broker(desk: Desk) -> None:
+    await desk.start(lambda change: Refused(requirement=Requirement.HELD, task=change.before))
+
+    assert (1, [], 0) == (len(desk.sent), desk.run, desk.handed_back)
+    assert 1 == len(await desk.world.backend.broker.owned(QUEUE, worker=WORKER))
+
+
+async def test_a_start_in_a_paused_queue_is_handed_back(desk: Desk) -> None:
+    await desk.start(lambda change: Refused(requirement=Requirement.UNPAUSED, task=change.before))
+
+    assert (1, [], 1) == (len(desk.sent), desk.run, desk.handed_back)

@@ -6,7 +6,6 @@ import pytest
 
 from dtq.domain.status import TaskStatus
 from tests.application import handlers
-from tests.application.link import Loss
 from tests.application.world import World
 from tests.factories import QUEUE
 
@@ -169,16 +168,31 @@ async def test_a_jump_of_the_brokers_clock_makes_workers_hold_back(
 
 async def test_a_worker_ignores_its_own_entry_where_it_reaps_it(world: World) -> None:
     await world.age_server()
-    staff = await world.hire(concurrency=2)
+    await world.hire(concurrency=2, beats=False)
     task_id = await world.submit("hold", timeout_ms=300_000)
-    staff.link.lose("extend", Loss.BEFORE)
-    await world.backend.broker.release(
-        await world.backend.broker.owned(QUEUE, worker=staff.settings.worker_id), worker=staff.settings.worker_id
-    )
 
-    await world.advance(10)
+    await world.advance(45)
     handlers.let_all_go()
     await world.settle()
 
     assert (S.SUCCEEDED, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
     assert 1 == len(handlers.runs)
+
+
+async def test_after_an_outage_a_worker_wins_its_leases_back_before_anything_else(world: World) -> None:
+    await world.age_server()
+    first = await world.hire(beats=False)
+    task_id = await world.submit("hold", timeout_ms=300_000)
+    first.link.is_down = True
+    second = await world.hire()
+    second.link.stall("commit")
+    await world.advance(45)
+    assert 1 == len(await world.backend.broker.owned(QUEUE, worker=second.settings.worker_id))
+
+    first.link.is_down = False
+    await world.advance(5)
+    second.link.go_on()
+    await world.settle()
+
+    assert first.settings.worker_id == (await world.task(task_id)).worker_id
+    assert [{"requirement": "held"}] == second.notes.of("start_refused")

@@ -20,6 +20,14 @@ async def test_a_task_of_any_priority_is_run_at_once_by_an_idle_worker(world: Wo
     assert 0 == world.clock.monotonic()
 
 
+async def test_the_task_that_wakes_a_worker_is_not_handed_back_first(world: World) -> None:
+    staff = await world.hire()
+
+    await world.submit()
+
+    assert (1, 0) == (len(handlers.runs), staff.link.calls["release"])
+
+
 async def test_the_result_of_a_task_is_kept(world: World) -> None:
     await world.hire()
 

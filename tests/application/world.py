@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dtq.adapters.memory import ManualClock, State, backend_of
 from dtq.adapters.memory.clock import ManualTimer, settle
-from dtq.application.beat_runner import LoopBeat
+from dtq.application.beat_runner import Beating, LoopBeat
 from dtq.application.dead_letters import DeadLetterService
 from dtq.application.queues import QueueService
 from dtq.application.settings import ExitCode, WorkerSettings
@@ -95,10 +95,22 @@ class Notes:
         return [change.after.status for change in self.changes if change.after.task_id == task_id]
 
 
+class NoBeat:
+    """A beat that never beats, as of a worker whose second connection is dead."""
+
+    def start(self, beat: Beating) -> None:
+        del beat
+
+    async def stop(self) -> None:
+        return None
+
+
 class Staff:
     """One worker of the world, its link, what it told, and how it ended."""
 
-    def __init__(self, world: "World", settings: WorkerSettings, *, registry: Registry, retryable: Any) -> None:
+    def __init__(
+        self, world: "World", settings: WorkerSettings, *, registry: Registry, retryable: Any, beats: bool
+    ) -> None:
         self.link = Link()
         self.notes = Notes()
         self.settings = settings
@@ -112,7 +124,7 @@ class Staff:
             chance=MiddleChance(),
             observers=[self.notes],
             retryable=retryable,
-            beat=LoopBeat(self.backend),
+            beat=LoopBeat(self.backend) if beats else NoBeat(),
             abort=self.aborted.append,
         )
         self.life = asyncio.ensure_future(self.worker.run())
@@ -175,10 +187,12 @@ class World:
             limits=limits,
         )
 
-    async def hire(self, *, registry: Registry = REGISTRY, retryable: Any = (), **settings: Any) -> Staff:
+    async def hire(
+        self, *, registry: Registry = REGISTRY, retryable: Any = (), beats: bool = True, **settings: Any
+    ) -> Staff:
         """Start a worker of concurrency 1, unless told otherwise, and let it settle in."""
         chosen = WorkerSettings(worker_id=self.ids.worker(), hostname="host", concurrency=1)
-        staff = Staff(self, replace(chosen, **settings), registry=registry, retryable=retryable)
+        staff = Staff(self, replace(chosen, **settings), registry=registry, retryable=retryable, beats=beats)
         self.staff.append(staff)
         await self.settle()
         return staff
@@ -186,7 +200,7 @@ class World:
     async def hire_unconnected(self, **settings: Any) -> Staff:
         """Start a worker whose link is down from the first moment."""
         chosen = WorkerSettings(worker_id=self.ids.worker(), hostname="host", concurrency=1)
-        staff = Staff(self, replace(chosen, **settings), registry=REGISTRY, retryable=())
+        staff = Staff(self, replace(chosen, **settings), registry=REGISTRY, retryable=(), beats=True)
         staff.link.is_down = True
         self.staff.append(staff)
         await self.settle()
