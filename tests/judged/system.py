@@ -69,12 +69,16 @@ class Api(Program):
         super().__init__("api", ["api", "run", "--host", LOOPBACK, "--port", str(port)], **rest)
         self.http = httpx.Client(base_url=f"http://{LOOPBACK}:{port}", timeout=20)
 
+    def status(self, path: str) -> int | None:
+        """The status that a GET is answered with; None where nobody answers."""
+        try:
+            return self.http.get(path).status_code
+        except httpx.TransportError:
+            return None
+
     def answers(self, path: str) -> bool:
         """Whether a GET is answered with 200."""
-        try:
-            return self.http.get(path).status_code == httpx.codes.OK
-        except httpx.TransportError:
-            return False
+        return self.status(path) == httpx.codes.OK
 
     def close(self) -> None:
         """End it and its client."""
@@ -158,12 +162,13 @@ class System:
         status: str | None = self.redis.hget(self.keys.worker(worker.worker_id), "status")
         return status
 
-    def api(self, settings: Mapping[str, str] | None = None) -> Api:
-        """Start an API and wait until it is ready."""
+    def api(self, settings: Mapping[str, str] | None = None, *, ready: bool = True) -> Api:
+        """Start an API and, unless told otherwise, wait until it is ready."""
         api = Api(free_port(), environment=self.environment(settings or {}), folder=self.folder)
         self.programs.append(api)
-        wait_until(lambda: api.answers("/ready") or not api.alive(), within=READY_WITHIN_S, what="the API is ready")
-        assert api.alive(), api.log
+        if ready:
+            wait_until(lambda: api.answers("/ready") or not api.alive(), within=READY_WITHIN_S, what="the API is ready")
+            assert api.alive(), api.log
         return api
 
     def command(

@@ -1,12 +1,15 @@
 """The fixtures of judged tests: whole deployments, whose processes' logs are shown when a test fails."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.judged.system import System
 from tests.servers import RedisServer, start_own
+
+Record = Callable[[str, object], None]
+"""The type of pytest's record_property: judged figures stand in the report of a run."""
 
 TAIL = 4000
 SYSTEM = pytest.StashKey[System]()

@@ -10,6 +10,7 @@ import pytest
 from dtq.domain.status import TaskStatus
 from tests.judged.sizes import OUTAGE_S
 from tests.judged.system import Api, System, a_gated_task, a_task
+from tests.judged.systems import Record
 from tests.judged.waiting import wait_until
 from tests.servers import RedisServer
 
@@ -43,7 +44,9 @@ def refusals(api: Api, name: str, *, until: float) -> list[tuple[int, float]]:
 
 @pytest.mark.timeout(OUTAGE_S + 120)
 @pytest.mark.parametrize("harm", HARMS)
-def test_an_outage_is_answered_with_503_and_ends_no_process(own_system: System, harm: str) -> None:
+def test_an_outage_is_answered_with_503_and_ends_no_process(
+    own_system: System, harm: str, record_property: Record
+) -> None:
     system = own_system
     begin, heal = HARMS[harm]
     api, workers = system.api(), [system.worker(), system.worker()]
@@ -64,6 +67,7 @@ def test_an_outage_is_answered_with_503_and_ends_no_process(own_system: System, 
         name: {status for status, _ in found} for name, found in answers.items()
     }
     slowest = {name: max(seconds for _, seconds in found) for name, found in answers.items()}
+    record_property("slowest_s", slowest)
     assert max(slowest.values()) < ANSWER_WITHIN_S, slowest
     assert 200 == health
     wait_until(lambda: api.answers("/ready"), within=BACK_WITHIN_S, what="the API is ready again")
@@ -73,6 +77,21 @@ def test_an_outage_is_answered_with_503_and_ends_no_process(own_system: System, 
         ended = system.ended(task_id, within=BACK_WITHIN_S)
         assert (TaskStatus.SUCCEEDED, 1, [1]) == (ended.status, ended.attempt, system.journal.starts(task_id))
     assert all(worker.alive() for worker in workers)
+
+
+def test_what_starts_during_an_outage_waits_for_its_end(own_system: System) -> None:
+    system = own_system
+    system.server.stop()
+
+    worker, api = system.worker(ready=False), system.api(ready=False)
+    wait_until(lambda: "loop_failed" in worker.log or "broker_not_ready" in worker.log, within=15, what="it has tried")
+    wait_until(lambda: api.status("/health") == 200, within=15, what="the API answers")
+    assert 503 == api.status("/ready")
+    system.server.restart()
+
+    wait_until(lambda: api.answers("/ready"), within=BACK_WITHIN_S, what="the API is ready")
+    see_work_go_on(system, api)
+    assert worker.alive()
 
 
 def see_work_go_on(system: System, api: Api) -> None:
