@@ -84,7 +84,7 @@ def test_what_starts_during_an_outage_waits_for_its_end(own_system: System) -> N
     system.server.stop()
 
     worker, api = system.worker(ready=False), system.api(ready=False)
-    wait_until(lambda: "loop_failed" in worker.log or "broker_not_ready" in worker.log, within=15, what="it has tried")
+    wait_until(lambda: "start_delayed" in worker.log, within=15, what="the worker has tried to start")
     wait_until(lambda: api.status("/health") == 200, within=15, what="the API answers")
     assert 503 == api.status("/ready")
     system.server.restart()
