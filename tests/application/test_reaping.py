@@ -156,14 +156,34 @@ async def test_a_jump_of_the_brokers_clock_makes_workers_hold_back(
     task_id = await world.submit("hold")
     second = await world.hire()
     first.kill()
+    await world.advance(15)
+    now = world.clock.now
+    monkeypatch.setattr(world.clock, "now", lambda: now() + timedelta(seconds=60))
+
+    await world.advance(29)
+    assert (S.RUNNING, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+    assert [{"queue": "default"}] == second.notes.of("clock_jumped")
+    handlers.let_all_go()
+    await world.advance(20)
+
+    assert (S.SUCCEEDED, 2) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+
+
+async def test_what_was_reaped_by_a_clock_that_jumped_is_left_to_its_owner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.age_server()
+    first = await world.hire(beats=False)
+    task_id = await world.submit("hold", timeout_ms=300_000)
+    second = await world.hire()
     await world.advance(29)
     now = world.clock.now
     monkeypatch.setattr(world.clock, "now", lambda: now() + timedelta(seconds=60))
 
-    await world.advance(25)
+    await world.advance(20)
 
-    assert (S.RUNNING, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
-    assert [{"queue": "default"}] == second.notes.of("clock_jumped")
+    assert 1 == len(second.notes.of("clock_jumped"))
+    assert (first.settings.worker_id, 1) == ((await world.task(task_id)).worker_id, (await world.task(task_id)).attempt)
 
 
 async def test_a_worker_ignores_its_own_entry_where_it_reaps_it(world: World) -> None:
