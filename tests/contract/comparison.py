@@ -44,8 +44,9 @@ async def assert_same(harness: Harness, model: Model, *, keys: Collection[str]) 
         assert model.keys.get(key) == await key_record(harness, key)
 
 
-def assert_placed(model: Model, census: Mapping[Place, set[TaskId]], *, except_for: Collection[TaskId]) -> None:
+def assert_placed(model: Model, *, except_for: Collection[TaskId]) -> None:
     """Every task is where its status says and nowhere else."""
+    census = model.census()
     for task_id in model.tasks.keys() - except_for:
         places = {place for place, task_ids in census.items() if task_id in task_ids}
         match place_of(model.tasks[task_id]):
