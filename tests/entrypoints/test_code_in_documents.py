@@ -63,11 +63,12 @@ async def test_the_task_of_the_readme_greets(tmp_path: Path, monkeypatch: pytest
         await run(registry, "greet", {}, context())
 
 
-def test_the_readmes_commands_name_what_the_readme_shows() -> None:
+def test_the_readmes_commands_name_what_the_readme_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "README.md").read_text()
 
-    assert "dtq worker run --tasks my_tasks --queue greetings\n" in text
-    assert "dtq submit --tasks my_tasks --queue greetings --type greet --payload" in text
+    assert "greet" in loaded(ROOT, "examples.my_tasks", monkeypatch).task_types
+    assert "dtq worker run --tasks examples.my_tasks --queue greetings\n" in text
+    assert "dtq submit --tasks examples.my_tasks --queue greetings --type greet --payload" in text
 
 
 def test_the_override_of_the_backend_works_as_it_is_shown() -> None:
