@@ -122,3 +122,14 @@ async def test_an_entry_that_is_not_owned_any_more_is_not_handed_back(harness: H
 
     assert 0 == await harness.backend.broker.release([task.receipt], worker=WORKER)
     assert [] == list(await take(harness, worker=WORKER, reap_idle=VISIBILITY))
+
+
+async def test_wait_reads_again_what_was_read_before_the_groups_were_lost(harness: Harness) -> None:
+    task = await submit(harness)
+    await take(harness, worker=PEER)
+    await harness.lose_groups(QUEUE)
+
+    receipts = await harness.backend.broker.wait(QUEUE, worker=WORKER, timeout=LONG)
+
+    assert [task.receipt] == list(receipts)
+    assert [task.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))

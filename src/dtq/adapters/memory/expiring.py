@@ -53,6 +53,11 @@ class Expiring(Generic[K, V]):
             return None
         return found[1] - self._clock.now()
 
+    @property
+    def size(self) -> int:
+        """How many values take up room, expired ones that were not removed yet included."""
+        return len(self._values)
+
     def __iter__(self) -> Iterator[K]:
         now = self._clock.now()
         return iter([key for key, (_, end) in self._values.items() if end > now])
