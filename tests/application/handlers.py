@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from dtq.handlers import PermanentError, Registry, RetryableError, TaskContext, task
@@ -33,12 +33,16 @@ class Gate:
         self._for_threads.wait(timeout=20)
 
 
+hooks: dict[str, Callable[[], object]] = {}
+"""What a test does while a handler holds the event loop."""
+
 _GATES: dict[str, Gate] = {}
 
 
 def forget_all() -> None:
     """Begin a test with a clean slate."""
     runs.clear()
+    hooks.clear()
     _GATES.clear()
 
 
@@ -84,6 +88,14 @@ def thread(payload: Mapping[str, Any], context: TaskContext) -> str:
     """Block a thread until the gate opens."""
     runs.append(context)
     gate(payload.get("gate", "gate")).pass_thread()
+    return "done"
+
+
+@task("block")
+async def block(payload: Mapping[str, Any], context: TaskContext) -> str:
+    """Hold the event loop while the test does what it wants."""
+    runs.append(context)
+    hooks[payload["hook"]]()
     return "done"
 
 
@@ -148,4 +160,4 @@ VALUES: dict[str, Any] = {
     "integer": 2**80,
 }
 
-REGISTRY = Registry.of(note, hold, stubborn, thread, fail, fail_in_thread, listed, give, promise)
+REGISTRY = Registry.of(note, hold, stubborn, thread, block, fail, fail_in_thread, listed, give, promise)

@@ -20,6 +20,10 @@ class Loss(Enum):
     AFTER = "it is carried out, and its reply is lost"
 
 
+class UnknownFault(Exception):
+    """What nobody expects."""
+
+
 class Link:
     """What goes wrong between one program and the broker. Nothing, unless a test says so."""
 
@@ -27,11 +31,21 @@ class Link:
         self.is_down = False
         self.calls: Counter[str] = Counter()
         self._losses: dict[str, deque[Loss]] = {}
+        self._faults: Counter[str] = Counter()
+        self._watchers: dict[str, Callable[[], None]] = {}
         self._stalls: dict[str, asyncio.Event] = {}
 
     def lose(self, method: str, loss: Loss, *, times: int = 1) -> None:
         """Let the next calls of *method* go wrong."""
         self._losses.setdefault(method, deque()).extend([loss] * times)
+
+    def watch(self, method: str, watcher: Callable[[], None]) -> None:
+        """Call *watcher* at each call of *method*."""
+        self._watchers[method] = watcher
+
+    def break_down(self, method: str, *, times: int = 1) -> None:
+        """Let the next calls of *method* raise what nobody expects."""
+        self._faults[method] += times
 
     def stall(self, *methods: str) -> None:
         """Let calls of *methods* stand still before they reach the broker."""
@@ -46,8 +60,13 @@ class Link:
     async def carry(self, method: str, call: Callable[[], Awaitable[object]]) -> object:
         """Make one call, or fail to."""
         self.calls[method] += 1
+        if method in self._watchers:
+            self._watchers[method]()
         if method in self._stalls:
             await self._stalls[method].wait()
+        if self._faults[method] > 0:
+            self._faults[method] -= 1
+            raise UnknownFault(method)
         losses = self._losses.get(method)
         loss = losses.popleft() if losses else None
         if loss is Loss.BEFORE or self._is_cut():

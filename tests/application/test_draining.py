@@ -11,7 +11,7 @@ from dtq.domain.status import TaskStatus
 from dtq.domain.workers import WorkerStatus
 from tests.application import handlers
 from tests.application.link import Loss
-from tests.application.world import World
+from tests.application.world import WatchedBeat, World
 from tests.factories import OPERATOR
 
 S = TaskStatus
@@ -100,6 +100,35 @@ async def test_after_the_limit_a_thread_is_left_behind_and_its_entry_handed_back
     assert S.RUNNING == await world.status(task_id)
     peer = await world.hire()
     assert peer.settings.worker_id == (await world.task(task_id)).worker_id
+
+
+async def test_a_cancelled_thread_that_goes_on_past_the_limit_is_left_to_the_next_worker_to_end(world: World) -> None:
+    staff = await world.hire(drain_timeout=timedelta(seconds=10))
+    task_id = await world.submit("thread")
+    await world.until(lambda: bool(handlers.runs))
+    with pytest.raises(CancelRequested):
+        await world.tasks.cancel(task_id, by=OPERATOR)
+
+    staff.stop()
+    await world.advance(11)
+    assert ExitCode.WORK_LEFT == staff.life.result()
+    assert S.RUNNING == await world.status(task_id)
+    await world.hire()
+
+    assert S.CANCELLED == await world.status(task_id)
+    assert 1 == len(handlers.runs)
+
+
+async def test_the_beat_has_ended_before_anything_is_handed_back(world: World) -> None:
+    order: list[str] = []
+    staff = await world.hire(drain_timeout=timedelta(seconds=1), beat=WatchedBeat(order))
+    await world.submit("hold")
+    staff.link.watch("release", lambda: order.append("release"))
+
+    staff.stop()
+    await world.advance(3)
+
+    assert ["start", "stop", "release"] == order[:3]
 
 
 async def test_a_handler_that_swallows_the_drain_is_given_up_too(world: World) -> None:

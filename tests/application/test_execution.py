@@ -153,4 +153,4 @@ async def test_a_handler_knows_its_attempt(world: World) -> None:
 
 
 def test_every_handler_of_the_tests_is_registered() -> None:
-    assert 9 == len(REGISTRY)
+    assert 10 == len(REGISTRY)

@@ -15,9 +15,9 @@ S = TaskStatus
 
 async def test_a_delayed_task_runs_when_it_is_due_and_not_before(world: World) -> None:
     await world.hire()
-    task_id = await world.submit(delay_seconds=7)
+    task_id = await world.submit(delay_seconds=7.1)
 
-    await world.advance(6.99)
+    await world.advance(7.09)
     assert S.PENDING == await world.status(task_id)
     await world.advance(0.02)
 
@@ -175,6 +175,20 @@ async def test_a_task_that_waits_again_for_later_is_not_promoted_by_an_old_claim
 
     assert S.RETRYING == await world.status(task_id)
     assert {task_id} == set(world.state.schedule)
+
+
+async def test_a_task_that_vanishes_while_it_is_claimed_is_forgotten(world: World) -> None:
+    leader = await world.hire()
+    await world.advance(1)
+    task_id = await world.submit(delay_seconds=1)
+    leader.link.stall("commit")
+    await world.advance(2)
+    world.state.records.remove(task_id)
+
+    leader.link.go_on()
+    await world.advance(1)
+
+    assert {} == world.state.schedule
 
 
 async def test_an_id_without_a_task_is_forgotten(world: World) -> None:

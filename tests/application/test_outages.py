@@ -4,6 +4,7 @@ import pytest
 
 from dtq.application.settings import ExitCode
 from dtq.domain.status import TaskStatus
+from dtq.domain.task import TaskId
 from tests.application import handlers
 from tests.application.link import Loss
 from tests.application.world import World
@@ -110,6 +111,53 @@ async def test_a_task_that_ends_during_an_outage_is_recorded_after_it(world: Wor
     await world.advance(6)
 
     assert ONCE == await standing(world, task_id)
+
+
+async def test_a_blocking_read_that_failed_in_an_outage_is_not_held_against_the_broker_later(world: World) -> None:
+    staff = await world.hire()
+    await world.advance(1)
+    staff.worker._crew.outage()  # noqa: SLF001 - as the beat does, whose connection breaks first
+    staff.link.is_down = True
+    await world.advance(5)
+    staff.link.is_down = False
+    staff.notes.notices.clear()
+
+    await world.advance(5)
+
+    assert [] == [note for note in staff.notes.of("loop_failed") if note["loop"] == "poll"]
+
+
+@pytest.mark.parametrize("method", ["fetch", "wait", "owned", "take_due", "known", "next_due"])
+async def test_an_unknown_fault_ends_no_loop(world: World, method: str) -> None:
+    staff = await world.hire()
+    staff.link.break_down(method, times=3)
+
+    await world.advance(10)
+
+    assert S.SUCCEEDED == await world.status(await world.submit())
+    assert S.SUCCEEDED == await world.status(await submit_delayed(world))
+    assert {"UnknownFault"} >= {note["error"] for note in staff.notes.of("loop_failed")}
+
+
+async def submit_delayed(world: World) -> TaskId:
+    task_id = await world.submit(delay_seconds=1)
+    await world.advance(2)
+    return task_id
+
+
+async def test_an_unknown_fault_in_recording_costs_the_attempt_and_no_slot(world: World) -> None:
+    await world.age_server()
+    staff = await world.hire()
+    task_id = await world.submit("hold")
+    staff.link.break_down("commit")
+    handlers.let_all_go()
+    await world.settle()
+    assert [{"task_id": task_id, "error": "UnknownFault"}] == staff.notes.of("recording_failed")
+    assert S.SUCCEEDED == await world.status(await world.submit())
+
+    await world.advance(45)
+
+    assert (S.SUCCEEDED, 2) == await standing(world, task_id)
 
 
 async def test_a_worker_that_starts_without_a_broker_waits_for_it(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dtq.domain.status import TaskStatus
 from tests.application import handlers
-from tests.application.world import World
+from tests.application.world import WatchedBeat, World
 from tests.factories import QUEUE
 
 S = TaskStatus
@@ -173,7 +173,7 @@ async def test_what_was_reaped_by_a_clock_that_jumped_is_left_to_its_owner(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await world.age_server()
-    first = await world.hire(beats=False)
+    first = await world.hire(beat=WatchedBeat([]))
     task_id = await world.submit("hold", timeout_ms=300_000)
     second = await world.hire()
     await world.advance(29)
@@ -188,7 +188,7 @@ async def test_what_was_reaped_by_a_clock_that_jumped_is_left_to_its_owner(
 
 async def test_a_worker_ignores_its_own_entry_where_it_reaps_it(world: World) -> None:
     await world.age_server()
-    await world.hire(concurrency=2, beats=False)
+    await world.hire(concurrency=2, beat=WatchedBeat([]))
     task_id = await world.submit("hold", timeout_ms=300_000)
 
     await world.advance(45)
@@ -201,7 +201,7 @@ async def test_a_worker_ignores_its_own_entry_where_it_reaps_it(world: World) ->
 
 async def test_after_an_outage_a_worker_wins_its_leases_back_before_anything_else(world: World) -> None:
     await world.age_server()
-    first = await world.hire(beats=False)
+    first = await world.hire(beat=WatchedBeat([]))
     task_id = await world.submit("hold", timeout_ms=300_000)
     first.link.is_down = True
     second = await world.hire()

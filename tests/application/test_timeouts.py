@@ -63,6 +63,25 @@ async def test_a_value_after_the_deadline_does_not_count(world: World) -> None:
     assert "no result within 2 s" == await failure_of(world, task_id)
 
 
+async def test_a_value_of_a_handler_that_blocked_the_loop_past_its_deadline_does_not_count(world: World) -> None:
+    await world.hire()
+    handlers.hooks["hook"] = lambda: world.let_pass(3)
+
+    task_id = await world.submit("block", payload='{"hook": "hook"}', timeout_ms=2_000, max_attempts=1)
+
+    assert S.DEAD_LETTERED == await world.status(task_id)
+    assert "no result within 2 s" == await failure_of(world, task_id)
+
+
+async def test_a_handler_that_blocks_the_loop_within_its_deadline_succeeds(world: World) -> None:
+    await world.hire()
+    handlers.hooks["hook"] = lambda: world.let_pass(1)
+
+    task_id = await world.submit("block", payload='{"hook": "hook"}', timeout_ms=2_000, max_attempts=1)
+
+    assert S.SUCCEEDED == await world.status(task_id)
+
+
 async def test_the_slot_of_a_stubborn_handler_is_free_once_it_ends(world: World) -> None:
     staff = await world.hire(concurrency=2)
     await world.submit("stubborn", timeout_ms=1_000, max_attempts=1)

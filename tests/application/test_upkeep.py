@@ -1,6 +1,6 @@
 """The leader's sweeps clear away what is left behind, and keep what waits."""
 
-from datetime import timedelta
+from msgspec.structs import replace
 
 from dtq.domain.events import Event, EventType
 from dtq.domain.status import TaskStatus
@@ -69,8 +69,8 @@ async def test_an_empty_queue_that_nobody_serves_is_forgotten(world: World) -> N
         await world.backend.queues.register(QueueName(queue))
     await world.submit(queue="waiting")
     await world.submit(queue="later", delay_seconds=3600)
-    await world.queues.pause("paused", by=OPERATOR)
     await world.backend.queues.register(QueueName("paused"))
+    await world.queues.pause("paused", by=OPERATOR)
 
     await world.advance(70)
 
@@ -106,7 +106,7 @@ async def test_a_task_that_waits_for_weeks_is_kept_with_its_idempotency_record(w
 
 async def jump(world: World, seconds: float) -> None:
     """Let much time pass for the broker at once, and some for everybody else."""
-    world.clock._elapsed += timedelta(seconds=seconds)  # noqa: SLF001 - nobody has to live through each second of a week
+    world.let_pass(seconds)
     await world.advance(2)
 
 
@@ -142,6 +142,57 @@ async def test_a_running_task_that_lost_its_place_and_its_worker_runs_again(worl
     await world.advance(130)
 
     assert (S.SUCCEEDED, 2) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+
+
+async def test_a_task_that_changed_since_it_seemed_lost_must_be_seen_twice_again(world: World) -> None:
+    leader = await world.hire()
+    await world.submit(delay_seconds=1000)
+    (task_id,) = world.state.schedule
+    world.state.schedule.clear()
+    await world.advance(121)
+
+    world.rewrite(await world.task(task_id))
+    await world.advance(100)
+    assert [] == leader.notes.of("task_rehomed")
+    await world.advance(30)
+
+    assert [{"task_id": task_id, "status": "pending"}] == leader.notes.of("task_rehomed")
+
+
+async def test_a_task_that_vanishes_after_it_seemed_lost_is_let_go(world: World) -> None:
+    leader = await world.hire()
+    task_id = await world.submit(delay_seconds=1000)
+    world.state.schedule.clear()
+    await world.advance(121)
+
+    world.state.records.remove(task_id)
+    await world.advance(10)
+
+    assert [] == leader.notes.of("task_rehomed")
+    assert [] == leader.notes.of("loop_failed")
+
+
+async def test_what_a_dead_leader_took_on_loan_comes_back_after_a_minute(world: World) -> None:
+    task_id = await world.submit(delay_seconds=1)
+    await world.advance(2)
+    world.state.schedule[task_id] = replace(world.state.schedule[task_id], claimed_at=world.clock.now())
+    await world.hire()
+
+    await world.advance(59)
+    assert S.PENDING == await world.status(task_id)
+    await world.advance(7)
+
+    assert S.SUCCEEDED == await world.status(task_id)
+
+
+async def test_only_the_leader_sweeps(world: World) -> None:
+    leader, other = await world.hire(), await world.hire()
+
+    await world.advance(70)
+
+    sweeps = ("return_stale", "strays", "drop_consumers", "drop_marks", "keep_alive")
+    assert all(leader.link.calls[sweep] for sweep in sweeps)
+    assert not any(other.link.calls[sweep] for sweep in sweeps)
 
 
 async def test_a_task_that_moves_on_after_it_seemed_lost_is_left_alone(world: World) -> None:

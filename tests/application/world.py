@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dtq.adapters.memory import ManualClock, State, backend_of
 from dtq.adapters.memory.clock import ManualTimer, settle
-from dtq.application.beat_runner import Beating, LoopBeat
+from dtq.application.beat_runner import Beating, BeatRunner, LoopBeat
 from dtq.application.dead_letters import DeadLetterService
 from dtq.application.queues import QueueService
 from dtq.application.settings import ExitCode, WorkerSettings
@@ -95,21 +95,25 @@ class Notes:
         return [change.after.status for change in self.changes if change.after.task_id == task_id]
 
 
-class NoBeat:
-    """A beat that never beats, as of a worker whose second connection is dead."""
+class WatchedBeat:
+    """A beat that never beats, as of a worker whose second connection is dead, and that tells when it would."""
+
+    def __init__(self, order: list[str]) -> None:
+        self._order = order
 
     def start(self, beat: Beating) -> None:
         del beat
+        self._order.append("start")
 
     async def stop(self) -> None:
-        return None
+        self._order.append("stop")
 
 
 class Staff:
     """One worker of the world, its link, what it told, and how it ended."""
 
     def __init__(
-        self, world: "World", settings: WorkerSettings, *, registry: Registry, retryable: Any, beats: bool
+        self, world: "World", settings: WorkerSettings, *, registry: Registry, retryable: Any, beat: BeatRunner | None
     ) -> None:
         self.link = Link()
         self.notes = Notes()
@@ -124,7 +128,7 @@ class Staff:
             chance=MiddleChance(),
             observers=[self.notes],
             retryable=retryable,
-            beat=LoopBeat(self.backend) if beats else NoBeat(),
+            beat=beat or LoopBeat(self.backend),
             abort=self.aborted.append,
         )
         self.life = asyncio.ensure_future(self.worker.run())
@@ -188,11 +192,11 @@ class World:
         )
 
     async def hire(
-        self, *, registry: Registry = REGISTRY, retryable: Any = (), beats: bool = True, **settings: Any
+        self, *, registry: Registry = REGISTRY, retryable: Any = (), beat: BeatRunner | None = None, **settings: Any
     ) -> Staff:
         """Start a worker of concurrency 1, unless told otherwise, and let it settle in."""
         chosen = WorkerSettings(worker_id=self.ids.worker(), hostname="host", concurrency=1)
-        staff = Staff(self, replace(chosen, **settings), registry=registry, retryable=retryable, beats=beats)
+        staff = Staff(self, replace(chosen, **settings), registry=registry, retryable=retryable, beat=beat)
         self.staff.append(staff)
         await self.settle()
         return staff
@@ -200,7 +204,7 @@ class World:
     async def hire_unconnected(self, **settings: Any) -> Staff:
         """Start a worker whose link is down from the first moment."""
         chosen = WorkerSettings(worker_id=self.ids.worker(), hostname="host", concurrency=1)
-        staff = Staff(self, replace(chosen, **settings), registry=REGISTRY, retryable=(), beats=True)
+        staff = Staff(self, replace(chosen, **settings), registry=REGISTRY, retryable=(), beat=None)
         staff.link.is_down = True
         self.staff.append(staff)
         await self.settle()
@@ -239,6 +243,10 @@ class World:
             await self.clock.advance(left if following is None else min(left, max(following, _MOMENT)))
             await settle(turns=_TURNS_ON_THE_WAY)
         await self.settle()
+
+    def let_pass(self, seconds: float) -> None:
+        """Let time pass at a stroke, in which nobody does anything."""
+        self.clock._elapsed += timedelta(seconds=seconds)  # noqa: SLF001 - a clock that is moved lets everybody act
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait, in real time, for what a thread brings about."""

@@ -1,0 +1,83 @@
+"""What a worker looks at before it begins."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from dtq.application.presence import Presence
+from dtq.application.settings import WorkerSettings
+from dtq.domain.errors import UnsuitableBroker
+from dtq.ports.environment import Server, ServerFacts
+from tests.application.world import World
+from tests.factories import WORKER
+
+
+class Inspected:
+    """A server that says what a test lets it say."""
+
+    def __init__(self, facts: ServerFacts, *, refusal: UnsuitableBroker | None = None) -> None:
+        self.facts = facts
+        self.refusal = refusal
+
+    async def inspect(self) -> ServerFacts:
+        return self.facts
+
+    async def prepare(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    async def close(self) -> None:
+        return None
+
+
+FACTS = ServerFacts(description="a server", uptime=timedelta(days=1))
+
+
+def presence_of(world: World, server: Server) -> Presence:
+    backend = replace(world.backend, server=server)
+    settings = WorkerSettings(worker_id=WORKER, hostname="host")
+    return Presence(backend, settings=settings, ids=world.ids, observer=world.notes)
+
+
+async def test_a_server_with_problems_is_not_used(world: World) -> None:
+    facts = replace(FACTS, problems=("maxmemory-policy is allkeys-lru", "no RESP3"))
+
+    with pytest.raises(UnsuitableBroker, match="maxmemory-policy is allkeys-lru; no RESP3"):
+        await presence_of(world, Inspected(facts)).enter(())
+
+    assert [] == list(await world.backend.workers.known())
+
+
+async def test_a_server_that_forbids_something_is_not_used(world: World) -> None:
+    server = Inspected(FACTS, refusal=UnsuitableBroker("PUBLISH is forbidden"))
+
+    with pytest.raises(UnsuitableBroker, match="PUBLISH"):
+        await presence_of(world, server).enter(())
+
+    assert [] == list(await world.backend.workers.known())
+
+
+async def test_warnings_are_passed_on(world: World) -> None:
+    await presence_of(world, Inspected(replace(FACTS, warnings=("no persistence",)))).enter(())
+
+    assert [{"warning": "no persistence"}] == world.notes.of("server_warning")
+
+
+async def test_a_worker_whose_server_must_not_be_used_does_not_start(world: World) -> None:
+    world.backend = replace(world.backend, server=Inspected(replace(FACTS, problems=("too old",))))
+
+    staff = await world.hire()
+
+    assert isinstance(staff.life.exception(), UnsuitableBroker)
+
+
+async def test_peers_of_the_same_queue_that_judge_by_another_timeout_are_named(world: World) -> None:
+    peer = await world.hire(visibility_timeout=timedelta(seconds=60))
+    await world.hire(visibility_timeout=timedelta(seconds=60), queue="other")
+
+    staff = await world.hire(visibility_timeout=timedelta(seconds=30))
+
+    assert [{"worker_id": peer.settings.worker_id, "theirs": 60.0, "ours": 30.0}] == (
+        staff.notes.of("visibility_timeouts_differ")
+    )

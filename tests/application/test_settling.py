@@ -1,0 +1,120 @@
+"""An outcome is recorded, however long that takes."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from dtq.application.settling import Settling
+from dtq.domain.change import Change
+from dtq.domain.delivery import FailurePolicy
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import Task
+from dtq.ports.answers import Applied, Broken, CommitAnswer, Conflict
+from tests.application.world import CountedIds, MiddleChance, Notes, TickingClock
+from tests.factories import a_fault, a_success, a_task
+
+S = TaskStatus
+
+
+class Desk:
+    """A settling whose commits are answered as a test has it."""
+
+    def __init__(self, *answers: Callable[[Change], CommitAnswer]) -> None:
+        self.clock = TickingClock()
+        self.notes = Notes()
+        self.sent: list[Change] = []
+        self.outages = 0
+        self._answers = list(answers)
+        self.settling = Settling(
+            self._commit,
+            policy=FailurePolicy(),
+            clock=self.clock,
+            ids=CountedIds(),
+            chance=MiddleChance(),
+            observer=self.notes,
+            on_outage=self._on_outage,
+        )
+
+    async def _commit(self, change: Change) -> CommitAnswer:
+        self.sent.append(change)
+        return self._answers.pop(0)(change)
+
+    def _on_outage(self) -> None:
+        self.outages += 1
+
+
+def applied(change: Change) -> CommitAnswer:
+    return Applied(change.after)
+
+
+def broken(_: Change) -> CommitAnswer:
+    return Broken("half-way")
+
+
+def down(_: Change) -> CommitAnswer:
+    raise BrokerUnavailable("down")
+
+
+def conflict_with(task: Task | None) -> Callable[[Change], CommitAnswer]:
+    return lambda _: Conflict(task)
+
+
+async def test_a_finish_is_repeated_with_the_same_bytes_for_as_long_as_it_takes() -> None:
+    desk, task = Desk(*[down] * 20, applied), a_task(status=S.RUNNING)
+    assert task.lease is not None
+
+    settling = asyncio.ensure_future(desk.settling.settle(task, lease=task.lease, outcome=a_success()))
+    while not settling.done():
+        await desk.clock.advance(desk.clock.next_timer() or timedelta())
+
+    assert 1 == len({id(change) for change in desk.sent})
+    assert (21, 20, 1) == (len(desk.sent), desk.outages, len(desk.notes.changes))
+    assert 60 < desk.clock.monotonic() < 100
+
+
+async def test_a_finish_that_always_stops_half_way_is_tried_again_later() -> None:
+    desk, task = Desk(*[broken] * 5, applied), a_task(status=S.RUNNING)
+    assert task.lease is not None
+
+    settling = asyncio.ensure_future(desk.settling.settle(task, lease=task.lease, outcome=a_success()))
+    while not settling.done():
+        await desk.clock.advance(desk.clock.next_timer() or timedelta())
+
+    assert 6 == len(desk.sent)
+    assert [S.SUCCEEDED] == desk.notes.steps(task.task_id)
+
+
+async def test_a_conflict_is_decided_again_while_the_lease_is_still_the_tasks() -> None:
+    task = a_task(status=S.RUNNING)
+    cancelled = a_task(task_id=task.task_id, status=S.RUNNING, lease=task.lease, cancel_requested=True)
+    desk = Desk(lambda _: Conflict(cancelled), applied)
+    assert task.lease is not None
+
+    await desk.settling.settle(task, lease=task.lease, outcome=a_fault())
+
+    assert [S.RETRYING, S.CANCELLED] == [change.after.status for change in desk.sent]
+
+
+async def test_what_belongs_to_another_execution_is_dropped() -> None:
+    for found in (None, a_task(status=S.RUNNING), a_task(status=S.SUCCEEDED)):
+        task = a_task(status=S.RUNNING)
+        assert task.lease is not None
+        desk = Desk(conflict_with(found))
+
+        await desk.settling.settle(task, lease=task.lease, outcome=a_success())
+
+        assert 1 == len(desk.sent)
+        assert [{"task_id": task.task_id, "attempt": 1, "reason": "stale"}] == desk.notes.of("result_dropped")
+        assert [] == desk.notes.changes
+
+
+async def test_attempts_are_counted_by_how_they_ended() -> None:
+    for outcome, expected in ((a_success(), (1, 0, 0)), (a_fault(), (1, 0, 1)), (a_fault(retryable=False), (1, 1, 0))):
+        desk, task = Desk(applied), a_task(status=S.RUNNING)
+        assert task.lease is not None
+
+        await desk.settling.settle(task, lease=task.lease, outcome=outcome)
+
+        tally = desk.settling.tally
+        assert expected == (tally.processed, tally.failed, tally.retried)
