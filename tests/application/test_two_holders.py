@@ -3,11 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
+from dtq.domain.errors import CancelRequested
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
 from tests.application import handlers
 from tests.application.world import Staff, World
+from tests.factories import OPERATOR, a_lease
 
 S = TaskStatus
 VISIBILITY = timedelta(seconds=6)
@@ -112,3 +115,22 @@ async def test_a_worker_whose_lease_is_lost_stops_its_handler_and_drops_the_resu
     assert 1 == len(first.notes.of("lease_lost"))
     assert 0 == first.active
     assert (S.RUNNING, 2) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+
+
+async def test_a_lost_lease_silences_a_handler_that_was_told_to_stop_before(world: World) -> None:
+    first = await world.hire(concurrency=2)
+    task_id = await world.submit("thread")
+    await world.until(lambda: bool(handlers.runs))
+    with pytest.raises(CancelRequested):
+        await world.tasks.cancel(task_id, by=OPERATOR)
+    await world.settle()
+
+    world.rewrite(replace(await world.task(task_id), lease=a_lease()))
+    taken_over = await world.task(task_id)
+    await world.advance(2)
+    handlers.let_all_go()
+    await world.until(lambda: first.free == 2)
+
+    assert 0 == first.active
+    assert taken_over == await world.task(task_id)
+    assert [] == first.notes.of("result_dropped")
