@@ -14,7 +14,7 @@ from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.events import Event
 from dtq.ports.backend import BackendOptions
 from dtq.ports.events import EventBus
-from tests.application.world import MiddleChance, Notes
+from tests.application.stage import MiddleChance, Notes
 
 PATIENT = timedelta(hours=1)
 """Longer than any test lets a client wait."""

@@ -10,7 +10,8 @@ from dtq.application.reaping import Reaping
 from dtq.domain.status import TaskStatus
 from dtq.domain.workers import WorkerStatus
 from tests.application import handlers
-from tests.application.world import MiddleChance, Staff, World
+from tests.application.stage import MiddleChance
+from tests.application.world import Staff, World
 
 S = TaskStatus
 VISIBILITY = timedelta(seconds=6)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from dtq.application.dead_letters import DeadLetterService
+from dtq.domain.audit import DONE
 from dtq.domain.errors import (
     DeadLetterDiscarded,
     InvalidRequest,
@@ -33,7 +34,8 @@ async def a_dead_letter(world: World, **fields: object) -> TaskId:
 
 
 async def audit_of(world: World) -> list[str]:
-    return [entry.action for entry in await world.backend.audit.recent(limit=10)]
+    """The acts that were done."""
+    return [entry.action for entry in await world.backend.audit.recent(limit=10) if entry.outcome == DONE]
 
 
 async def test_dead_letters_are_listed_newest_first_and_counted(world: World) -> None:
@@ -168,7 +170,12 @@ async def test_a_requeue_is_bound_to_the_letter_that_was_seen(world: World) -> N
     requeueing = asyncio.ensure_future(world.dead_letters.requeue(task_id, by=OPERATOR))
     await world.settle()
     rival = DeadLetterService(
-        world.backend.dead_letters, store=world.backend.broker, clock=world.clock, ids=world.ids, observers=[]
+        world.backend.dead_letters,
+        store=world.backend.broker,
+        clock=world.clock,
+        ids=world.ids,
+        trail=world.trail,
+        observers=[],
     )
     await rival.requeue(task_id, by=OPERATOR)
     await world.hire()

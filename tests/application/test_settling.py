@@ -11,7 +11,7 @@ from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 from dtq.ports.answers import Applied, Broken, CommitAnswer, Conflict
-from tests.application.world import CountedIds, MiddleChance, Notes, TickingClock
+from tests.application.stage import CountedIds, MiddleChance, Notes, TickingClock
 from tests.factories import a_fault, a_success, a_task
 
 S = TaskStatus

@@ -4,95 +4,39 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
-from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
 
-from dtq.adapters.memory import ManualClock, State, backend_of
-from dtq.adapters.memory.clock import ManualTimer, settle
+from dtq.adapters.memory import State, backend_of
+from dtq.adapters.memory.clock import settle
+from dtq.application.audit import AuditTrail
 from dtq.application.beat_runner import Beating, BeatRunner, LoopBeat
 from dtq.application.dead_letters import DeadLetterService
 from dtq.application.queues import QueueService
 from dtq.application.settings import ExitCode, WorkerSettings
 from dtq.application.tasks import TaskService, TaskView
 from dtq.application.worker import Worker
+from dtq.application.workers import WorkerService
 from dtq.domain.admission import AdmissionRules, BrokerLimits
-from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy
 from dtq.domain.events import Event, EventType
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import LeaseToken, QueueName, Task, TaskId, Version, WorkerId
+from dtq.domain.task import QueueName, Task, TaskId
 from dtq.handlers import Registry
 from dtq.ports.backend import Backend, BackendOptions
 from tests.application.handlers import REGISTRY
 from tests.application.link import Link, over
+from tests.application.stage import MOMENT, CountedIds, MiddleChance, Notes, TickingClock
 from tests.factories import QUEUE
 
 TURNS = 300
 """Enough turns of the event loop for whatever a dozen tasks need without time passing."""
 
+MAX_QUEUES = 5
+"""How many queues may be known."""
+
 _TURNS_ON_THE_WAY = 60
-_MOMENT = timedelta(microseconds=1)
-
-
-class TickingClock(ManualClock):
-    """A hand-moved clock on which nothing happens in no time at all: rounding cannot make a loop turn for ever."""
-
-    def call_later(self, delay: timedelta, callback: Callable[[], None]) -> ManualTimer:
-        return super().call_later(max(delay, _MOMENT), callback)
-
-
-class CountedIds:
-    """Ids that a reader of a failing test can tell apart."""
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-
-    def task(self) -> TaskId:
-        return TaskId(f"{next(self._numbers):032x}")
-
-    def worker(self) -> WorkerId:
-        return WorkerId(f"worker-{next(self._numbers):08x}")
-
-    def token(self) -> Version:
-        return Version(f"token-{next(self._numbers)}")
-
-    def lease(self) -> LeaseToken:
-        return LeaseToken(f"lease-{next(self._numbers)}")
-
-
-class MiddleChance:
-    """Chance that always falls in the middle."""
-
-    def uniform(self, low: float, high: float) -> float:
-        return (low + high) / 2
-
-
-class Notes:
-    """An observer that remembers."""
-
-    def __init__(self) -> None:
-        self.changes: list[Change] = []
-        self.events: list[Event] = []
-        self.notices: list[tuple[str, dict[str, Any]]] = []
-
-    def committed(self, change: Change) -> None:
-        self.changes.append(change)
-
-    def happened(self, event: Event) -> None:
-        self.events.append(event)
-
-    def noticed(self, what: str, **details: str | float | bool | None) -> None:
-        self.notices.append((what, details))
-
-    def of(self, what: str) -> list[dict[str, Any]]:
-        """The details of every notice of one kind."""
-        return [details for name, details in self.notices if name == what]
-
-    def steps(self, task_id: TaskId) -> list[TaskStatus]:
-        """What became of a task, step by step, as far as this observer's process made it so."""
-        return [change.after.status for change in self.changes if change.after.task_id == task_id]
 
 
 class WatchedBeat:
@@ -165,17 +109,28 @@ class World:
         self.notes = Notes()
         self.staff: list[Staff] = []
         client = over(self.link, self.backend)
+        self.trail = AuditTrail(client.audit, clock=self.clock, observers=[self.notes])
         self.limit(BrokerLimits())
+        self.workers = WorkerService(client.workers, clock=self.clock, heartbeat_interval=timedelta(seconds=5))
         self.queues = QueueService(
             client.queues,
             store=client.broker,
+            dead_letters=client.dead_letters,
+            workers=self.workers,
             signals=client.signals,
             clock=self.clock,
             ids=self.ids,
+            trail=self.trail,
             observers=[self.notes],
+            max_queues=MAX_QUEUES,
         )
         self.dead_letters = DeadLetterService(
-            client.dead_letters, store=client.broker, clock=self.clock, ids=self.ids, observers=[self.notes]
+            client.dead_letters,
+            store=client.broker,
+            clock=self.clock,
+            ids=self.ids,
+            trail=self.trail,
+            observers=[self.notes],
         )
 
     def limit(self, limits: BrokerLimits) -> None:
@@ -186,6 +141,7 @@ class World:
             clock=self.clock,
             ids=self.ids,
             signals=client.signals,
+            trail=self.trail,
             observers=[self.notes],
             rules=AdmissionRules(task_types=REGISTRY.task_types),
             limits=limits,
@@ -238,9 +194,9 @@ class World:
         """Let time pass, with time enough for everybody at each moment on the way."""
         end = self.clock.monotonic() + seconds
         await self.settle()
-        while (left := timedelta(seconds=end - self.clock.monotonic())) > _MOMENT:
+        while (left := timedelta(seconds=end - self.clock.monotonic())) > MOMENT:
             following = self.clock.next_timer()
-            await self.clock.advance(left if following is None else min(left, max(following, _MOMENT)))
+            await self.clock.advance(left if following is None else min(left, max(following, MOMENT)))
             await settle(turns=_TURNS_ON_THE_WAY)
         await self.settle()
 

@@ -102,6 +102,7 @@ async def test_queues_are_paused_resumed_and_emptied(harness: Harness) -> None:
     assert (await queues.stats(QUEUE)).paused
     await queues.resume(QUEUE, audit=an_audit_entry(), event=an_event())
     assert not (await queues.stats(QUEUE)).paused
+    await harness.backend.audit.record(an_audit_entry())
     assert 1 == await harness.backend.dead_letters.purge(audit=an_audit_entry())
 
 

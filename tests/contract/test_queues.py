@@ -1,7 +1,6 @@
 """Queues: one test for each sentence of its docstrings."""
 
 import pytest
-from msgspec.structs import replace
 
 from dtq.domain.entry import entry_fields
 from dtq.domain.events import EventType
@@ -111,6 +110,12 @@ async def test_pausing_and_resuming_are_repeatable(harness: Harness) -> None:
     assert [True, True, False, False] == paused
 
 
+async def test_a_queue_that_is_paused_is_known(harness: Harness) -> None:
+    await harness.backend.queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
+
+    assert [QUEUE] == list(await harness.backend.queues.names())
+
+
 async def test_a_pause_lasts_until_it_is_ended(harness: Harness) -> None:
     await harness.backend.queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
 
@@ -208,14 +213,6 @@ async def test_dropping_takes_receipts_of_several_queues(harness: Harness) -> No
         receipts.append(await harness.duplicate(task.task_id))
 
     assert 2 == await harness.backend.queues.drop(receipts)
-
-
-async def test_an_act_of_many_steps_is_recorded(harness: Harness) -> None:
-    entry = replace(an_audit_entry(), action="queue.purge", count=17)
-
-    await harness.backend.queues.record(entry)
-
-    assert [entry] == list(await harness.backend.audit.recent(limit=9))
 
 
 async def test_a_cancelled_task_leaves_its_queue(harness: Harness) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
 from dtq.domain import lifecycle
+from dtq.domain.audit import DONE
 from dtq.domain.events import EventType
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName
@@ -186,16 +187,18 @@ async def test_events_of_changes_in_one_commit_come_in_its_order(harness: Harnes
 async def test_the_audit_log_is_read_newest_first(harness: Harness) -> None:
     entries = [an_audit_entry(request_id=f"request-{number}") for number in range(5)]
     for entry in entries:
-        await harness.backend.queues.record(entry)
+        await harness.backend.audit.record(entry)
 
     assert entries[::-1] == list(await harness.backend.audit.recent(limit=9))
     assert entries[:2:-1] == list(await harness.backend.audit.recent(limit=2))
 
 
 async def test_an_audit_entry_is_kept_as_it_was_written(harness: Harness) -> None:
-    entry = an_audit_entry(task_id=a_task_id(), queue=None, count=0, actor="a b\u00fc", request_id="")
+    entry = an_audit_entry(
+        task_id=a_task_id(), queue=None, count=0, actor="a b\u00fc", request_id="", outcome="TASK_TERMINAL"
+    )
 
-    await harness.backend.queues.record(entry)
+    await harness.backend.audit.record(entry)
 
     assert [entry] == list(await harness.backend.audit.recent(limit=9))
 
@@ -216,7 +219,9 @@ async def test_a_deed_is_audited_in_its_own_step(harness: Harness) -> None:
         ("dlq.requeue", dead.task_id),
         ("dlq.discard", worse.task_id),
     ] == [(entry.action, entry.task_id) for entry in entries]
-    assert {("operator", "request-1", QUEUE)} == {(entry.actor, entry.request_id, entry.queue) for entry in entries}
+    assert {("operator", "request-1", QUEUE, DONE)} == {
+        (entry.actor, entry.request_id, entry.queue, entry.outcome) for entry in entries
+    }
 
 
 async def test_what_is_no_act_of_an_operator_is_not_audited(harness: Harness) -> None:

@@ -73,12 +73,12 @@ async def test_without_a_key_the_peer_is_the_actor(api: Api) -> None:
     assert entry.actor.startswith("anonymous@")
 
 
-async def test_what_is_refused_is_noted_and_not_audited(api: Api) -> None:
-    await api.client.post(f"/api/v1/tasks/{'0' * 32}/cancel", headers={"X-Request-ID": "req-2"})
+async def test_a_refused_key_is_noted_and_not_audited(guarded: Api) -> None:
+    await guarded.client.post(f"/api/v1/tasks/{'0' * 32}/cancel", headers={"X-Request-ID": "req-2"})
 
-    [details] = [details for what, details in api.notes.notices if what == "refused"]
-    assert ("task.cancel", "TASK_NOT_FOUND", "req-2") == (details["action"], details["code"], details["request_id"])
-    assert [] == await api.backend.audit.recent(limit=10)
+    [details] = [details for what, details in guarded.notes.notices if what == "refused"]
+    assert ("task.cancel", "UNAUTHORIZED", "req-2") == (details["action"], details["code"], details["request_id"])
+    assert [] == await guarded.backend.audit.recent(limit=10)
 
 
 @pytest.mark.parametrize("path", ["/health", "/nowhere", "/api/v1/tasks?limit=0"])

@@ -5,7 +5,9 @@ from functools import partial
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from dtq.application.audit import AuditTrail
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
 from dtq.application.requests import known_task_id, limit_problem, refuse
@@ -47,12 +49,14 @@ class DeadLetterService:
         store: TaskStore,
         clock: Clock,
         ids: Ids,
+        trail: AuditTrail,
         observers: Sequence[Observer],
     ) -> None:
         self._dead_letters = dead_letters
         self._store = store
         self._clock = clock
         self._ids = ids
+        self._trail = trail
         self._observer = Observers(observers)
 
     async def recent(self, *, limit: int) -> Sequence[DeadLetter]:
@@ -71,31 +75,35 @@ class DeadLetterService:
     async def requeue(self, task_id: str, *, by: Actor) -> Task:
         """Start a new life of a dead-lettered task and return it; one whose record is gone is made from its letter.
 
-        Raises TaskNotFound, NotDeadLettered, DeadLetterDiscarded, or NotInDeadLetters.
+        Raises TaskNotFound, NotDeadLettered, DeadLetterDiscarded, or NotInDeadLetters. What is refused is audited.
         """
         now = self._clock.now()
 
         def decide(task: Task) -> Change | Drop:
             return requeue(task, now=now, token=self._ids.token(), by=by)
 
-        return await self._settle(known_task_id(task_id), decide)
+        async with self._trail.refusals("dlq.requeue", by=by, task_id=task_id):
+            return await self._settle(known_task_id(task_id), decide)
 
     async def discard(self, task_id: str, *, by: Actor) -> Task:
         """Take a dead letter out of the stream and return its task, which stays dead-lettered.
 
-        Raises TaskNotFound, NotDeadLettered, DeadLetterDiscarded, or NotInDeadLetters.
+        Raises TaskNotFound, NotDeadLettered, DeadLetterDiscarded, or NotInDeadLetters. What is refused is audited.
         """
         now = self._clock.now()
 
         def decide(task: Task) -> Change | Drop:
             return discard(task, now=now, token=self._ids.token(), by=by)
 
-        return await self._settle(known_task_id(task_id), decide)
+        async with self._trail.refusals("dlq.discard", by=by, task_id=task_id):
+            return await self._settle(known_task_id(task_id), decide)
 
     async def purge(self, *, by: Actor) -> int:
         """Remove every dead letter and return how many; the records of their tasks stay."""
         audit = audited("dlq.purge", by=by, at=self._clock.now())
-        return await Patience(self._clock).once(partial(self._dead_letters.purge, audit=audit))
+        purged = await Patience(self._clock).once(partial(self._dead_letters.purge, audit=audit))
+        self._trail.tell(replace(audit, count=purged))
+        return purged
 
     async def _letter(self, task_id: TaskId, patience: Patience) -> DeadLetter:
         letter = await patience.read(partial(self._dead_letters.get, task_id))

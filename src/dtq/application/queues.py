@@ -4,19 +4,24 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from msgspec.structs import replace
+from msgspec import Struct
 
+from dtq.application.abreast import abreast
+from dtq.application.audit import AuditTrail
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
-from dtq.application.requests import checked_queue
+from dtq.application.requests import checked_queue, limit_problem, refuse
+from dtq.application.workers import WorkerService
+from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.audit import Actor, audited
 from dtq.domain.change import Change
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerUnavailable, QueueFull, QueueNotFound
 from dtq.domain.events import pause_event
 from dtq.domain.lifecycle import purge
 from dtq.domain.task import QueueName, Receipt, Task
 from dtq.ports.answers import Already, Applied
 from dtq.ports.broker import TaskStore
+from dtq.ports.dead_letters import DeadLetters
 from dtq.ports.environment import Clock, Ids
 from dtq.ports.events import Observer
 from dtq.ports.queues import Queues, QueueStats
@@ -24,6 +29,14 @@ from dtq.ports.workers import Signal, SignalKind, Signals
 
 BATCH: Final = 100
 """How many entries one step of a purge removes."""
+
+
+class QueueDetail(Struct, frozen=True, kw_only=True):
+    """One queue and what surrounds it: the dead letters of all queues, and about how many workers serve it."""
+
+    stats: QueueStats
+    dead_letters: int
+    workers_active: int
 
 
 class QueueService:
@@ -34,12 +47,20 @@ class QueueService:
         queues: Queues,
         *,
         store: TaskStore,
+        dead_letters: DeadLetters,
+        workers: WorkerService,
         signals: Signals,
         clock: Clock,
         ids: Ids,
+        trail: AuditTrail,
         observers: Sequence[Observer],
+        max_queues: int,
     ) -> None:
         self._queues = queues
+        self._dead_letters = dead_letters
+        self._workers = workers
+        self._trail = trail
+        self._max_queues = max_queues
         self._store = store
         self._signals = signals
         self._clock = clock
@@ -54,12 +75,41 @@ class QueueService:
         """Return the figures of a queue; one that nobody knows is empty. Raises InvalidRequest."""
         return await Patience(self._clock).read(partial(self._queues.stats, checked_queue(queue)))
 
+    async def all(self, *, limit: int) -> Sequence[QueueStats]:
+        """Return the figures of up to *limit* (1..500) queues in alphabetical order. Raises InvalidRequest."""
+        refuse([limit_problem(limit)])
+        patience = Patience(self._clock)
+        names = await patience.read(self._queues.names)
+
+        async def figures(queue: QueueName) -> QueueStats:
+            return await patience.read(partial(self._queues.stats, queue))
+
+        return await abreast(names[:limit], figures)
+
+    async def detail(self, queue: str) -> QueueDetail:
+        """Return everything about a queue. Raises InvalidRequest, or QueueNotFound where nobody knows it."""
+        name = checked_queue(queue)
+        if name != DEFAULT_QUEUE and name not in await self.names():
+            raise QueueNotFound(name)
+        return QueueDetail(
+            stats=await self.stats(name),
+            dead_letters=await Patience(self._clock).read(self._dead_letters.count),
+            workers_active=await self._workers.active(name),
+        )
+
     async def pause(self, queue: str, *, by: Actor) -> None:
-        """Let nothing new start in a queue; repeatable. Raises InvalidRequest."""
+        """Let nothing new start in a queue; repeatable.
+
+        A queue that nobody knows becomes known. Raises InvalidRequest, or QueueFull where no more may be known.
+        """
         name, now = checked_queue(queue), self._clock.now()
+        names = await self.names()
+        if name not in names and len(names) >= self._max_queues:
+            raise QueueFull("too_many_queues", value=len(names), limit=self._max_queues)
         audit = audited("queue.pause", by=by, at=now, queue=name)
         event = pause_event(name, event_id=self._ids.token(), at=now, paused=True)
         await Patience(self._clock).once(partial(self._queues.pause, name, audit=audit, event=event))
+        self._trail.tell(audit)
         self._observer.happened(event)
 
     async def resume(self, queue: str, *, by: Actor) -> None:
@@ -68,6 +118,7 @@ class QueueService:
         audit = audited("queue.resume", by=by, at=now, queue=name)
         event = pause_event(name, event_id=self._ids.token(), at=now, paused=False)
         await Patience(self._clock).once(partial(self._queues.resume, name, audit=audit, event=event))
+        self._trail.tell(audit)
         self._observer.happened(event)
         try:
             signal = Signal(kind=SignalKind.WORK)
@@ -94,8 +145,7 @@ class QueueService:
                 purged += removed
                 on_progress(purged)
         finally:
-            audit = replace(audited("queue.purge", by=by, at=self._clock.now(), queue=name), count=purged)
-            await Patience(self._clock).once(partial(self._queues.record, audit))
+            await self._trail.record(audited("queue.purge", by=by, at=self._clock.now(), queue=name, count=purged))
         return purged
 
     async def _purge_batch(self, found: Sequence[Task | Receipt]) -> int:

@@ -7,9 +7,11 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
+from dtq.application.audit import AuditTrail
 from dtq.application.group_commit import GroupCommit
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
+from dtq.application.refill import Refill
 from dtq.application.requests import known_task_id, limit_problem, queue_problem, refuse, status_problem
 from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain import idempotency, lifecycle
@@ -80,6 +82,7 @@ class TaskService:
         clock: Clock,
         ids: Ids,
         signals: Signals,
+        trail: AuditTrail,
         observers: Sequence[Observer],
         rules: AdmissionRules,
         limits: BrokerLimits,
@@ -88,8 +91,10 @@ class TaskService:
         self._clock = clock
         self._ids = ids
         self._signals = signals
+        self._trail = trail
         self._observer = Observers(observers)
         self._rules = rules
+        self._refill = Refill(clock)
         self._creates: GroupCommit[Admission, CreateAnswer] = GroupCommit(partial(broker.create, limits=limits))
         self._commits: GroupCommit[Change, CommitAnswer] = GroupCommit(broker.commit)
         self._listing = asyncio.Semaphore(1)
@@ -120,7 +125,8 @@ class TaskService:
                         return duplicate
                     replaces = answer.text
                 case Full():
-                    raise QueueFull(answer.reason, value=answer.value, limit=answer.limit)
+                    wait = self._refill.refused(answer, queue=spec.queue)
+                    raise QueueFull(answer.reason, value=answer.value, limit=answer.limit, retry_after_s=wait)
                 case Broken():
                     pass
                 case _:
@@ -163,10 +169,18 @@ class TaskService:
         """Cancel a waiting task and return it.
 
         Raises CancelRequested for a running one, each time, after its worker has been told; TaskTerminal for one that
-        has ended; TaskNotFound.
+        has ended; TaskNotFound. What is refused is audited.
         """
         patience = Patience(self._clock)
-        task = await self._load(known_task_id(task_id), patience)
+        async with self._trail.refusals("task.cancel", by=by, task_id=task_id):
+            task = await self._load(known_task_id(task_id), patience)
+            settled = await self._settle_cancel(task, by=by, patience=patience)
+        if settled.change.after.status is TaskStatus.RUNNING:
+            await self._tell_worker(settled.change.after, patience)
+            raise CancelRequested(task.task_id)
+        return settled.task
+
+    async def _settle_cancel(self, task: Task, *, by: Actor, patience: Patience) -> Settled:
         now = self._clock.now()
 
         def decide(found: Task) -> Change | _Uncancellable:
@@ -178,20 +192,22 @@ class TaskService:
 
         answer = await transact(task, decide=decide, commit=commit)
         match answer:
-            case Settled(change=change, task=stored):
+            case Settled(change=change):
                 self._observer.committed(change)
-                return await self._cancelled(change.after, stored, patience)
+                return answer
             case _Uncancellable(task=found, reason=DropReason.ALREADY_REQUESTED):
-                return await self._cancelled(found, found, patience)
+                await self._tell_worker(found, patience)
+                raise CancelRequested(found.task_id)
             case _Uncancellable(task=found):
                 raise TaskTerminal(found.task_id, status=found.status)
             case Vanished() | Refused():
-                raise TaskNotFound(task_id)
+                raise TaskNotFound(task.task_id)
             case _:
                 assert_never(answer)
 
     def _created(self, change: Change, task: Task) -> Submitted:
         self._observer.committed(change)
+        self._refill.admitted(task.queue)
         return Submitted(task_id=task.task_id, task=task, duplicate=False)
 
     async def _duplicate_of(self, taken: KeyTaken, patience: Patience) -> Submitted | None:
@@ -225,17 +241,15 @@ class TaskService:
         async with self._listing:
             return await self._broker.recent(queue=queue, status=status, limit=limit)
 
-    async def _cancelled(self, asked: Task, stored: Task, patience: Patience) -> Task:
-        """Return the canceled task; where it runs, tell its worker and say that it was asked."""
-        if asked.status is not TaskStatus.RUNNING:
-            return stored
-        if asked.worker_id is not None:
-            try:
-                signal = Signal(kind=SignalKind.CANCEL, task_id=asked.task_id)
-                await patience.once(partial(self._signals.tell_worker, asked.worker_id, signal))
-            except BrokerUnavailable as error:
-                self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=type(error).__name__)
-        raise CancelRequested(asked.task_id)
+    async def _tell_worker(self, running: Task, patience: Patience) -> None:
+        """Let the worker of a task hear at once that it is to be cancelled; its beat finds out anyway."""
+        if running.worker_id is None:
+            return
+        try:
+            signal = Signal(kind=SignalKind.CANCEL, task_id=running.task_id)
+            await patience.once(partial(self._signals.tell_worker, running.worker_id, signal))
+        except BrokerUnavailable as error:
+            self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=type(error).__name__)
 
 
 class _Uncancellable(Struct, frozen=True):

@@ -1,10 +1,14 @@
 """Who did what to the system, kept in the same step as the deed."""
 
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
 
 from dtq.domain.task import QueueName, TaskId
+
+DONE: Final = "done"
+"""The outcome of an act that was done; that of a refused one is the code of its refusal."""
 
 
 class Actor(Struct, frozen=True, kw_only=True):
@@ -15,7 +19,7 @@ class Actor(Struct, frozen=True, kw_only=True):
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """One administrative act (contract section 13); ``queue`` and ``count`` are additions."""
+    """One administrative act (contract section 13); ``queue``, ``count`` and ``outcome`` are additions."""
 
     actor: str
     action: str
@@ -24,6 +28,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     task_id: TaskId | None = None
     queue: QueueName | None = None
     count: int | None = None
+    outcome: str = DONE
 
 
 def audited(
@@ -33,6 +38,17 @@ def audited(
     at: datetime,
     task_id: TaskId | None = None,
     queue: QueueName | None = None,
+    count: int | None = None,
+    outcome: str = DONE,
 ) -> AuditEntry:
-    """Write down that *by* did *action*."""
-    return AuditEntry(actor=by.name, action=action, ts=at, request_id=by.request_id, task_id=task_id, queue=queue)
+    """Write down that *by* did *action*, or was refused it."""
+    return AuditEntry(
+        actor=by.name,
+        action=action,
+        ts=at,
+        request_id=by.request_id,
+        task_id=task_id,
+        queue=queue,
+        count=count,
+        outcome=outcome,
+    )

@@ -66,9 +66,10 @@ class QueueFull(DtqError):
 
     code = "QUEUE_FULL"
 
-    def __init__(self, reason: str, *, value: int, limit: int) -> None:
+    def __init__(self, reason: str, *, value: int, limit: int, retry_after_s: int = 1) -> None:
         super().__init__(f"{reason}: {value} of {limit}")
         self.reason = reason
+        self.retry_after_s = retry_after_s
 
 
 class IdempotencyInProgress(DtqError):
@@ -136,6 +137,24 @@ class DeadLetterDiscarded(DtqError):
 
     def __init__(self, task_id: TaskId) -> None:
         super().__init__(f"the dead letter of task {task_id} was discarded")
+
+
+class QueueNotFound(DtqError):
+    """No queue of this name is known."""
+
+    code = "QUEUE_NOT_FOUND"
+
+    def __init__(self, queue: str) -> None:
+        super().__init__(f"no queue {queue}")
+
+
+class WorkerNotFound(DtqError):
+    """No worker of this id is known."""
+
+    code = "WORKER_NOT_FOUND"
+
+    def __init__(self, worker_id: str) -> None:
+        super().__init__(f"no worker {worker_id}")
 
 
 class Unauthorized(DtqError):

@@ -1,5 +1,6 @@
 """What a worker says of itself, and what others make of its silence."""
 
+import re
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -7,6 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.domain.task import QueueName, WorkerId
+
+WORKER_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 MISSED_BEATS: Final = 3
 """After how many silent heartbeat intervals a worker counts as stale (contract section 6)."""
@@ -61,3 +64,8 @@ def liveness(heartbeat: Heartbeat | None, *, now: datetime, interval: timedelta)
         return WorkerStatus.STOPPED
     silent = now - heartbeat.last_heartbeat > expires_in(interval)
     return WorkerStatus.STALE if silent else heartbeat.status
+
+
+def is_active(status: WorkerStatus) -> bool:
+    """Tell whether a worker in *status* is there to work, or to end what it works on."""
+    return status not in {WorkerStatus.STOPPED, WorkerStatus.STALE}

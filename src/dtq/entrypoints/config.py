@@ -12,12 +12,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, fields
 
 from dtq.domain.admission import MAX_TIMEOUT_MS, QUEUE_PATTERN
+from dtq.domain.workers import WORKER_ID_PATTERN
 
 PREFIX: Final = "DTQ_"
 TEST_PREFIX: Final = "DTQ_TEST_"
 ADAPTER_GROUP: Final = "dtq.brokers"
 OWN_SCHEMES: Final = ("redis", "rediss", "memory")
-WORKER_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 WS_PATH_PATTERN: Final = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}")
 ORIGIN_PATTERN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,?#@]+", re.IGNORECASE)
 KEY_PREFIX_PATTERN: Final = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9_.:-]*(\{[A-Za-z0-9_.:-]+\})?[A-Za-z0-9_.:-]*")

@@ -22,11 +22,15 @@ from urllib.parse import urlsplit
 
 from dependency_injector import containers, providers
 
+from dtq.application.audit import AuditTrail
 from dtq.application.beat_runner import BeatRunner, LoopBeat, ThreadBeat
+from dtq.application.dead_letters import DeadLetterService
 from dtq.application.fan_out import FanOut
+from dtq.application.queues import QueueService
 from dtq.application.settings import ExitCode, WorkerSettings
 from dtq.application.tasks import TaskService
 from dtq.application.worker import Worker
+from dtq.application.workers import WorkerService
 from dtq.domain.admission import AdmissionRules, BrokerLimits
 from dtq.domain.delivery import FailurePolicy
 from dtq.domain.errors import BrokerUnavailable
@@ -160,12 +164,16 @@ def _worker_settings(settings: Settings, worker_id: WorkerId) -> WorkerSettings:
         queue=QueueName(settings.worker_queue),
         concurrency=settings.worker_concurrency,
         visibility_timeout=timedelta(seconds=settings.visibility_timeout_s),
-        heartbeat_interval=timedelta(seconds=settings.heartbeat_interval_s),
+        heartbeat_interval=_heartbeat_interval(settings),
         drain_timeout=timedelta(seconds=settings.drain_timeout_s),
         result_max_bytes=settings.result_max_bytes,
         failure_policy=FailurePolicy(retry=retry, dead_letters=settings.dlq_enabled),
         keep_alive_after=timedelta(seconds=settings.idem_ttl_s / 2),
     )
+
+
+def _heartbeat_interval(settings: Settings) -> timedelta:
+    return timedelta(seconds=settings.heartbeat_interval_s)
 
 
 def _beat(backend: Backend) -> BeatRunner:
@@ -192,15 +200,45 @@ class Container(containers.DeclarativeContainer):
     log = providers.Singleton(_log_observer, settings, service, worker_id)
     observers = providers.List(log)
 
+    trail = providers.Singleton(AuditTrail, backend.provided.audit, clock=backend.provided.clock, observers=observers)
     tasks = providers.Singleton(
         TaskService,
         broker=backend.provided.broker,
         clock=backend.provided.clock,
         ids=ids,
         signals=backend.provided.signals,
+        trail=trail,
         observers=observers,
         rules=providers.Callable(_rules, settings, registry),
         limits=providers.Callable(_limits, settings),
+    )
+    workers = providers.Singleton(
+        WorkerService,
+        backend.provided.workers,
+        clock=backend.provided.clock,
+        heartbeat_interval=providers.Callable(_heartbeat_interval, settings),
+    )
+    queues = providers.Singleton(
+        QueueService,
+        backend.provided.queues,
+        store=backend.provided.broker,
+        dead_letters=backend.provided.dead_letters,
+        workers=workers,
+        signals=backend.provided.signals,
+        clock=backend.provided.clock,
+        ids=ids,
+        trail=trail,
+        observers=observers,
+        max_queues=settings.provided.max_queues,
+    )
+    dead_letters = providers.Singleton(
+        DeadLetterService,
+        backend.provided.dead_letters,
+        store=backend.provided.broker,
+        clock=backend.provided.clock,
+        ids=ids,
+        trail=trail,
+        observers=observers,
     )
     fan_out = providers.Singleton(
         FanOut,

@@ -22,10 +22,14 @@ class EventBus(Protocol):
 
 
 class AuditLog(Protocol):
-    """What was done by whom; written in the step of the deed, never here."""
+    """What was done by whom. A deed that is one step writes its entry in that step, and not here."""
 
     async def recent(self, *, limit: int) -> Sequence[AuditEntry]:
         """Return up to *limit* entries, newest first."""
+        ...
+
+    async def record(self, entry: AuditEntry) -> None:
+        """Append the entry of an act that was refused, or made of many steps. Runs when memory is full."""
         ...
 
 

@@ -37,7 +37,10 @@ class Queues(Protocol):
         ...
 
     async def pause(self, queue: QueueName, *, audit: AuditEntry, event: Event) -> None:
-        """Let nothing new start in *queue*; audit entry and event are written in the same step. Repeatable."""
+        """Let nothing new start in *queue*, which becomes known; audit entry and event are written in the same step.
+
+        Repeatable.
+        """
         ...
 
     async def resume(self, queue: QueueName, *, audit: AuditEntry, event: Event) -> None:
@@ -53,10 +56,6 @@ class Queues(Protocol):
 
     async def drop(self, receipts: Collection[Receipt]) -> int:
         """Remove entries that no worker has read and that are no live task's own; return how many."""
-        ...
-
-    async def record(self, audit: AuditEntry) -> None:
-        """Append the audit entry of an act that was made of many steps."""
         ...
 
 

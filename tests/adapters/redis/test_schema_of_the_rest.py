@@ -15,7 +15,7 @@ from tests.factories import OPERATOR, QUEUE, WORKER, a_heartbeat, an_audit_entry
 
 MAIL = QueueName("mail")
 ADDED_TO_WORKER = {"queue", "task_types", "visibility_timeout_ms"}
-ADDED_TO_AUDIT = {"queue", "count"}
+ADDED_TO_AUDIT = {"queue", "count", "outcome"}
 
 
 async def test_a_worker_has_a_hash_of_the_contracts_fields_for_three_heartbeats(schema: Schema) -> None:
@@ -93,7 +93,7 @@ async def test_the_audit_stream_is_trimmed_to_about_ten_thousand(schema: Schema)
     fill = "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'action', 'old') end"
     await schema.call("EVAL", fill, 1, key, MAX_AUDIT + 500)
 
-    await schema.harness.backend.queues.record(an_audit_entry())
+    await schema.harness.backend.audit.record(an_audit_entry())
 
     assert 10_000 <= await schema.call("XLEN", key) <= 10_100
 

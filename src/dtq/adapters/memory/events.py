@@ -30,3 +30,6 @@ class MemoryAuditLog:
 
     async def recent(self, *, limit: int) -> Sequence[AuditEntry]:
         return list(islice(reversed(self._state.audit), limit))
+
+    async def record(self, entry: AuditEntry) -> None:
+        self._state.audit.append(entry)

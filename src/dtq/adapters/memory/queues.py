@@ -36,6 +36,7 @@ class MemoryQueues:
         )
 
     async def pause(self, queue: QueueName, *, audit: AuditEntry, event: Event) -> None:
+        self._state.known.add(queue)
         self._state.paused.add(queue)
         self._state.audit.append(audit)
         self._state.events.send(EVENTS, event)
@@ -63,9 +64,6 @@ class MemoryQueues:
             if is_fresh and self._state.live_task_of(receipt, stream.entries[receipt.entry_id]) is None:
                 dropped += stream.remove(receipt.entry_id)
         return dropped
-
-    async def record(self, audit: AuditEntry) -> None:
-        self._state.audit.append(audit)
 
 
 class MemoryUpkeep:

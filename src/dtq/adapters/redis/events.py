@@ -61,3 +61,6 @@ class RedisAuditLog:
     async def recent(self, *, limit: int) -> Sequence[AuditEntry]:
         found = await self._link.client.call("XREVRANGE", self._link.keys.audit, "+", "-", "COUNT", limit)
         return [audit_entry(pairs(fields)) for _, fields in found]
+
+    async def record(self, entry: AuditEntry) -> None:
+        await self._link.act(lambda envelope: envelope.add(steps=[self._link.writer(envelope).audit(entry)]))

@@ -116,9 +116,6 @@ class RedisQueues:
 
         return (await self._link.act_on(foreign, remove)).count("1")
 
-    async def record(self, audit: AuditEntry) -> None:
-        await self._link.act(lambda envelope: envelope.add(steps=[self._link.writer(envelope).audit(audit)]))
-
 
 def _pending(reply: Reply) -> int:
     """Read the number of entries that a group's consumers own; no group owns nothing."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from dtq.domain.audit import AuditEntry
+from dtq.domain.audit import DONE, AuditEntry
 from dtq.domain.entry import milliseconds, moment
 from dtq.domain.events import Event
 from dtq.domain.idempotency import IdempotencyRecord
@@ -62,6 +62,7 @@ def audit_fields(entry: AuditEntry) -> dict[str, str]:
         "request_id": entry.request_id,
         "queue": entry.queue or "",
         "count": "" if entry.count is None else str(entry.count),
+        "outcome": entry.outcome,
     }
 
 
@@ -76,6 +77,7 @@ def audit_entry(fields: Mapping[str, str]) -> AuditEntry:
         task_id=TaskId(fields["task_id"]) if fields["task_id"] else None,
         queue=QueueName(fields["queue"]) if fields["queue"] else None,
         count=int(count) if count else None,
+        outcome=fields.get("outcome", DONE),
     )
 
 

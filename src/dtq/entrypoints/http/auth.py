@@ -21,33 +21,28 @@ _STATE_KEY: Final = "dtq_request_id"
 
 
 class KeyGuard(Struct, frozen=True, kw_only=True):
-    """Lets through who has the key; everybody where there is none. What is refused is logged, and not audited."""
+    """Lets through who has the key; everybody where there is none.
+
+    Who is refused is logged, and not audited: strangers could flush the trail.
+    """
 
     key: str
     ids: Ids
     observer: Observer
 
-    def admit(self, scope: Mapping[str, Any], *, given: str | None) -> Actor:
-        """Return who asks, for the audit stream. Raises Unauthorized."""
+    def admit(self, scope: Mapping[str, Any], *, action: str, given: str | None) -> Actor:
+        """Return who asks for *action*, for the audit stream. Raises Unauthorized."""
         request_id = request_id_of(scope, ids=self.ids)
         if not self.key:
             return Actor(name=f"anonymous@{peer_of(scope)}", request_id=request_id)
         # compared as bytes and in constant time: neither the time taken nor an odd character may tell a stranger more
         expected = os.fsencode(self.key)
         if not hmac.compare_digest((given or "").encode("latin-1", "replace"), expected):
+            self.observer.noticed(
+                "refused", action=action, code=Unauthorized.code, peer=peer_of(scope), request_id=request_id
+            )
             raise Unauthorized(f"this needs the right key in the header {KEY_HEADER}")
         return Actor(name=f"api-key:{hashlib.sha256(expected).hexdigest()[:8]}", request_id=request_id)
-
-    def refused(self, action: str, scope: Mapping[str, Any], *, task_id: str, code: str) -> None:
-        """Log an act that was asked for and not done."""
-        self.observer.noticed(
-            "refused",
-            action=action,
-            code=code,
-            task_id=task_id,
-            peer=peer_of(scope),
-            request_id=request_id_of(scope, ids=self.ids),
-        )
 
 
 def peer_of(scope: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from dtq.domain.errors import (
     FieldProblem,
     IdempotencyInProgress,
     OutcomeUnknown,
+    QueueFull,
     UnsuitableBroker,
 )
 from dtq.domain.text import clean
@@ -31,6 +32,8 @@ STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
     "UNAUTHORIZED": HTTPStatus.UNAUTHORIZED,
     "ORIGIN_NOT_ALLOWED": HTTPStatus.FORBIDDEN,
     "TASK_NOT_FOUND": HTTPStatus.NOT_FOUND,
+    "QUEUE_NOT_FOUND": HTTPStatus.NOT_FOUND,
+    "WORKER_NOT_FOUND": HTTPStatus.NOT_FOUND,
     "NOT_IN_DLQ": HTTPStatus.NOT_FOUND,
     "NOT_FOUND": HTTPStatus.NOT_FOUND,
     "METHOD_NOT_ALLOWED": HTTPStatus.METHOD_NOT_ALLOWED,
@@ -122,8 +125,10 @@ def _detail_of(error: DtqError) -> str:
 
 
 def _headers_of(error: DtqError) -> dict[str, str]:
+    if isinstance(error, QueueFull):
+        return {"Retry-After": str(error.retry_after_s)}
     match STATUS_OF.get(error.code):
-        case HTTPStatus.SERVICE_UNAVAILABLE | HTTPStatus.TOO_MANY_REQUESTS:
+        case HTTPStatus.SERVICE_UNAVAILABLE:
             return {"Retry-After": RETRY_AFTER_S}
         case HTTPStatus.UNAUTHORIZED:
             return {"WWW-Authenticate": "X-API-Key"}

@@ -12,7 +12,7 @@ from litestar.openapi.spec.enums import OpenAPIType
 from litestar.params import FromPath, FromQuery
 
 from dtq.application.tasks import Submitted, TaskService
-from dtq.domain.errors import DtqError, TaskNotFound
+from dtq.domain.errors import TaskNotFound
 from dtq.entrypoints.http.auth import KEY_HEADER, KeyGuard
 from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, check_content_type, task_fields, with_header
 from dtq.entrypoints.views import TaskBody, TaskList, full, listed
@@ -83,12 +83,8 @@ async def cancel(
     guard: NamedDependency[KeyGuard],
 ) -> Accepted:
     """Cancel a waiting task (202) or ask for the cancellation of a running one (409)."""
-    try:
-        actor = guard.admit(request.scope, given=request.headers.get(KEY_HEADER))
-        task = await tasks.cancel(task_id, by=actor)
-    except DtqError as error:
-        guard.refused("task.cancel", request.scope, task_id=task_id, code=error.code)
-        raise
+    actor = guard.admit(request.scope, action="task.cancel", given=request.headers.get(KEY_HEADER))
+    task = await tasks.cancel(task_id, by=actor)
     return Accepted(task_id=task.task_id, status=task.status)
 
 
