@@ -60,7 +60,7 @@ def test_the_order_of_the_values_makes_no_difference() -> None:
         ("type", "task_failed", "must be one of TASK_QUEUED"),
         ("task_id", "1", "must be a task id"),
         ("task_id", MINE.upper() + "A", "must be a task id"),
-        ("quee", "mail", "unknown; known are queue, type, task_id"),
+        ("quueue", "mail", "unknown; known are queue, type, task_id"),
     ],
 )
 def test_a_bad_value_is_refused_by_its_name(name: str, value: str, words: str) -> None:

@@ -40,13 +40,14 @@ def presence_of(world: World, server: Server) -> Presence:
     return Presence(backend, settings=settings, ids=world.ids, observer=world.notes)
 
 
-async def test_a_server_with_problems_is_not_used(world: World) -> None:
-    facts = replace(FACTS, problems=("maxmemory-policy is allkeys-lru", "no RESP3"))
+async def test_a_worker_warns_of_a_server_s_problems_and_runs(world: World) -> None:
+    facts = replace(FACTS, problems=("maxmemory-policy is allkeys-lru",), warnings=("no persistence",))
 
-    with pytest.raises(UnsuitableBroker, match="maxmemory-policy is allkeys-lru; no RESP3"):
-        await presence_of(world, Inspected(facts)).enter(())
+    await presence_of(world, Inspected(facts)).enter(())
 
-    assert [] == list(await world.backend.workers.known())
+    warned = [{"warning": "maxmemory-policy is allkeys-lru"}, {"warning": "no persistence"}]
+    assert warned == world.notes.of("server_warning")
+    assert [WORKER] == list(await world.backend.workers.known())
 
 
 async def test_a_server_that_forbids_something_is_not_used(world: World) -> None:
@@ -64,8 +65,8 @@ async def test_warnings_are_passed_on(world: World) -> None:
     assert [{"warning": "no persistence"}] == world.notes.of("server_warning")
 
 
-async def test_a_worker_whose_server_must_not_be_used_does_not_start(world: World) -> None:
-    world.backend = replace(world.backend, server=Inspected(replace(FACTS, problems=("too old",))))
+async def test_a_worker_whose_server_lacks_something_does_not_start(world: World) -> None:
+    world.backend = replace(world.backend, server=Inspected(FACTS, refusal=UnsuitableBroker("too old")))
 
     staff = await world.hire()
 

@@ -39,7 +39,7 @@ def finishing(outcome: Outcome, policy: FailurePolicy, *, lease: LeaseToken = LE
     )
 
 
-def cancelling(task: Task, now: datetime, token: Version) -> Change | Drop:
+def canceling(task: Task, now: datetime, token: Version) -> Change | Drop:
     return cancel(task, now=now, token=token, by=OPERATOR)
 
 
@@ -54,7 +54,7 @@ def starting(shelf: Shelf, *, worker: WorkerId, lease: LeaseToken, policy: Failu
 def test_a_cancel_before_the_finish_decides(attempt: int, outcome: Outcome, policy: FailurePolicy) -> None:
     shelf = a_running_task(attempt)
 
-    shelf.act(cancelling)
+    shelf.act(canceling)
     shelf.act(finishing(outcome, policy))
 
     assert (TaskStatus.CANCELLED, None) == (shelf.stored.status, shelf.changes[-1].result)
@@ -68,7 +68,7 @@ def test_a_cancel_after_the_finish_finds_what_is_left_to_cancel(
 
     shelf.act(finishing(outcome, policy))
     finished = shelf.stored
-    late = shelf.act(cancelling)
+    late = shelf.act(canceling)
 
     if finished.is_terminal:
         assert (Drop(DropReason.ENDED), finished) == (late, shelf.stored)
@@ -82,7 +82,7 @@ def test_of_a_finish_and_a_cancel_decided_at_once_the_second_decides_again(
 ) -> None:
     shelf = a_running_task(attempt)
     finish_change = finishing(outcome, policy)(shelf.stored, shelf.now, Version("finish"))
-    cancel_change = cancelling(shelf.stored, shelf.now, Version("cancel"))
+    cancel_change = canceling(shelf.stored, shelf.now, Version("cancel"))
     assert isinstance(finish_change, Change)
     assert isinstance(cancel_change, Change)
 
@@ -157,7 +157,7 @@ def test_of_two_workers_that_read_one_entry_only_its_owner_starts_it(
 def test_whatever_a_start_changes_needs_the_entry(attempt: int, policy: FailurePolicy, *, cancelled: bool) -> None:
     shelf = a_running_task(attempt)
     if cancelled:
-        shelf.act(cancelling)
+        shelf.act(canceling)
 
     decision = starting(shelf, worker=OTHER, lease=NEW_LEASE, policy=policy)(shelf.stored, shelf.now, TOKEN)
 
@@ -175,7 +175,7 @@ def test_a_task_is_promoted_or_cancelled_first_and_cancelled_in_the_end(delay: i
     def promoting(task: Task, now: datetime, token: Version) -> Change | Drop:
         return promote(task, now=now, token=token)
 
-    for decide in (cancelling, promoting) if cancel_first else (promoting, cancelling):
+    for decide in (canceling, promoting) if cancel_first else (promoting, canceling):
         shelf.act(decide)
 
     assert (TaskStatus.CANCELLED, None) == (shelf.stored.status, shelf.stored.entry_id)

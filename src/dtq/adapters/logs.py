@@ -29,6 +29,9 @@ FIELDS: Final = (
 """What every JSON line has; null where it does not apply."""
 
 _LINE_LIMIT: Final = 2000
+_ROUTINE: Final = frozenset({"draining", "drained", "queue_retired"})
+"""What is noticed in the ordinary course of things."""
+
 _WORRYING: Final = frozenset({EventType.TASK_FAILED, EventType.TASK_DEAD_LETTERED, EventType.WORKER_STALE})
 
 Detail = str | float | bool | None
@@ -100,7 +103,7 @@ class LogObserver:
         )
 
     def noticed(self, what: str, **details: Detail) -> None:
-        self.log("WARNING", what, **details)
+        self.log("INFO" if what in _ROUTINE else "WARNING", what, **details)
 
     def log(self, level: str, what: str, **details: Detail) -> None:
         """Write a line of *level*, a name that the logging module knows."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from dtq.application.settings import WorkerSettings
-from dtq.domain.errors import DtqError, UnsuitableBroker
+from dtq.domain.errors import DtqError
 from dtq.domain.events import Event, EventType, worker_event
 from dtq.domain.workers import Heartbeat, WorkerStatus, expires_in
 from dtq.ports.backend import Backend
@@ -30,14 +30,13 @@ class Presence:
     async def enter(self, task_types: tuple[str, ...]) -> tuple[Heartbeat, ServerFacts]:
         """Register the worker and its queue; may be repeated after a lost reply.
 
-        Raises UnsuitableBroker where the server must not be used, and WorkerIdInUse.
+        Raises UnsuitableBroker where the server lacks what dtq needs, and WorkerIdInUse.
         """
-        facts = await self._backend.server.inspect()
-        if facts.problems:
-            raise UnsuitableBroker("; ".join(facts.problems))
-        for warning in facts.warnings:
-            self._observer.noticed("server_warning", warning=warning)
         await self._backend.server.prepare()
+        facts = await self._backend.server.inspect()
+        # what makes the API unready is for operators to mend; a worker that stopped for it would strand accepted work
+        for warning in (*facts.problems, *facts.warnings):
+            self._observer.noticed("server_warning", warning=warning)
         heartbeat = self._first_heartbeat(task_types)
         lifetime = expires_in(self._settings.heartbeat_interval)
         if not await self._backend.workers.register(heartbeat, expires_in=lifetime):

@@ -68,7 +68,7 @@ class Chance(Protocol):
 class ServerFacts(Struct, frozen=True, kw_only=True):
     """What a broker's server says of itself. ``problems`` and ``warnings`` are words for an operator, without secrets.
 
-    A server with problems must not be used; ``host_offset`` is how far its clock is ahead of this host's.
+    A server with problems is not ready for new work; ``host_offset`` is how far its clock is ahead of this host's.
     """
 
     description: str

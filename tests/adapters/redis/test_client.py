@@ -132,7 +132,7 @@ async def test_a_password_is_in_no_error(own_redis_server: RedisServer) -> None:
     assert "hunter2" not in f"{caught.value} {caught.value.__cause__}"
 
 
-@pytest.mark.parametrize("url", ["http://localhost", "redis://localhost?colour=red", "redis://localhost?db=first"])
+@pytest.mark.parametrize("url", ["http://localhost", "redis://localhost?color=red", "redis://localhost?db=first"])
 def test_a_url_that_makes_no_sense_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         Client(url, timeout=SHORT)
