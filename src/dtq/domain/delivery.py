@@ -115,7 +115,7 @@ def _succeed(task: Task, outcome: Succeeded, *, now: datetime, token: Version) -
         result_truncated=outcome.truncated,
         version=token,
     )
-    return _finished(task, after, kind=EventType.TASK_SUCCEEDED, result=outcome.result)
+    return _finished(task, after, kind=EventType.TASK_SUCCEEDED, now=now, result=outcome.result)
 
 
 def _retry(
@@ -130,7 +130,7 @@ def _retry(
         available_at=now + delay,
         version=token,
     )
-    return _finished(task, after, kind=EventType.TASK_RETRY_SCHEDULED)
+    return _finished(task, after, kind=EventType.TASK_RETRY_SCHEDULED, now=now)
 
 
 def _give_up(
@@ -140,16 +140,15 @@ def _give_up(
         _ended(task, now=now, outcome=outcome),
         status=TaskStatus.DEAD_LETTERED if policy.dead_letters else TaskStatus.FAILED,
         failure=outcome.failure,
-        dlq_entry_id=None,
         version=token,
     )
     kind = EventType.TASK_DEAD_LETTERED if policy.dead_letters else EventType.TASK_FAILED
-    return _finished(task, after, kind=kind, holder=holder)
+    return _finished(task, after, kind=kind, now=now, holder=holder)
 
 
 def _end_cancelled(task: Task, *, now: datetime, token: Version, holder: WorkerId | None) -> Change:
     after = replace(_ended(task, now=now, outcome=None), status=TaskStatus.CANCELLED, version=token)
-    return _finished(task, after, kind=EventType.TASK_CANCELLED, holder=holder)
+    return _finished(task, after, kind=EventType.TASK_CANCELLED, now=now, holder=holder)
 
 
 def _ended(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None) -> Task:
@@ -176,12 +175,14 @@ def _record(task: Task, *, now: datetime, outcome: Outcome | None, delay: timede
 
 
 def _finished(
-    task: Task, after: Task, *, kind: EventType, holder: WorkerId | None = None, result: str | None = None
+    task: Task,
+    after: Task,
+    *,
+    kind: EventType,
+    now: datetime,
+    holder: WorkerId | None = None,
+    result: str | None = None,
 ) -> Change:
-    at = after.finished_at
-    if at is None:
-        message = f"{task.task_id} ends without a time"
-        raise ValueError(message)
-    event = task_event(after, kind=kind, event_id=after.version, at=at, worker=task.worker_id)
+    event = task_event(after, kind=kind, event_id=after.version, at=now, worker=task.worker_id)
     requires = () if holder is None else (Requirement.HELD,)
-    return Change(before=task, after=after, at=at, event=event, requires=requires, holder=holder, result=result)
+    return Change(before=task, after=after, at=now, event=event, requires=requires, holder=holder, result=result)
