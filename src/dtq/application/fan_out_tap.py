@@ -13,7 +13,7 @@ from dtq.application.fan_out_filter import EventFilter
 from dtq.domain.events import Event
 from dtq.ports.environment import Clock
 
-BATCH: Final = 64
+BATCH: Final = 32
 """How many messages a client is handed at once."""
 
 MOVING: Final = timedelta(milliseconds=250)

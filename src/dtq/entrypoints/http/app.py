@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
 
@@ -24,7 +25,6 @@ from dtq.entrypoints.http import health, stream, stream_events, stream_socket, t
 from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
 from dtq.entrypoints.http.errors import exception_handlers
 from dtq.entrypoints.http.pages import OperationsPage
-from dtq.entrypoints.http.stream_origin import Origins
 from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
@@ -53,14 +53,7 @@ def create_app(container: Container) -> Litestar:
             "tasks": _provided(container.tasks),
             "backend": _provided(container.backend),
             "guard": _provided(lambda: guard),
-            "streams": _provided(
-                lambda: stream.Streams(
-                    fan_out=container.fan_out(),
-                    clock=container.backend().clock,
-                    origins=Origins(settings.origins),
-                    observer=container.log(),
-                )
-            ),
+            "streams": _provided(cache(lambda: stream.streams_of(container))),
         },
         exception_handlers=exception_handlers(container.log(), body_limit=body_limit),
         before_send=[_name_request(container.ids())],

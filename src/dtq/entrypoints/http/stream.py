@@ -9,8 +9,11 @@ from msgspec import Struct
 
 from dtq.application.fan_out import FanOut
 from dtq.application.fan_out_tap import Ending
+from dtq.entrypoints.container import Container
 from dtq.entrypoints.http.auth import peer_of
+from dtq.entrypoints.http.stream_memory import MemoryReturn
 from dtq.entrypoints.http.stream_origin import Origins
+from dtq.entrypoints.http.stream_protocol import TRANSPORT
 from dtq.ports.environment import Clock
 from dtq.ports.events import Observer
 
@@ -27,12 +30,26 @@ class Streams(Struct, frozen=True, kw_only=True):
     fan_out: FanOut
     clock: Clock
     origins: Origins
+    memory: MemoryReturn
     observer: Observer
 
-    def note(self, ending: Ending, scope: Mapping[str, Any]) -> None:
-        """Tell operators about a client that was too slow."""
+    def left(self, ending: Ending, scope: Mapping[str, Any]) -> None:
+        """Take note of a client that has gone, and tell operators if it was too slow."""
+        self.memory.departed()
         if ending in SLOW:
             self.observer.noticed("slow_client_closed", ending=ending.value, peer=peer_of(scope))
+
+
+def streams_of(container: Container) -> Streams:
+    """Put together what streams share."""
+    clock = container.backend().clock
+    return Streams(
+        fan_out=container.fan_out(),
+        clock=clock,
+        origins=Origins(container.settings().origins),
+        memory=MemoryReturn(clock),
+        observer=container.log(),
+    )
 
 
 @asynccontextmanager
@@ -48,3 +65,9 @@ def extensions_of(scope: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what the server offers beyond plain ASGI."""
     extensions: Mapping[str, Any] | None = scope.get("extensions")
     return extensions or {}
+
+
+def narrow(scope: Mapping[str, Any]) -> None:
+    """Let little of a stream wait in this process where it can wait in the client's own buffer, if the server can."""
+    if TRANSPORT in extensions_of(scope):
+        extensions_of(scope)[TRANSPORT]["narrow"]()

@@ -21,10 +21,10 @@ from dtq.domain.admission import QUEUE_PATTERN, TASK_ID_PATTERN
 from dtq.domain.errors import FieldProblem, InvalidRequest
 from dtq.domain.events import EventType
 from dtq.entrypoints.http.errors import MEDIA_TYPE, Problem
-from dtq.entrypoints.http.stream import FAREWELL_LIMIT, SLOW, Streams, extensions_of
+from dtq.entrypoints.http.stream import FAREWELL_LIMIT, SLOW, Streams, extensions_of, narrow
 from dtq.entrypoints.http.stream_delivery import LOST, deliver, time_limit
 from dtq.entrypoints.http.stream_encoding import as_chunk
-from dtq.entrypoints.http.stream_protocol import ABORT
+from dtq.entrypoints.http.stream_protocol import TRANSPORT
 from dtq.ports.environment import Clock
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -63,18 +63,18 @@ class EventStream(ASGIResponse):
         with streams.fan_out.listen(self._wanted, encode=as_chunk) as tap:
             if self._seconds is not None:
                 streams.clock.call_later(timedelta(seconds=self._seconds), lambda: tap.end(Ending.OVER))
+            narrow(scope)
             await self.start_response(send)
             await send_chunks([_RECONNECT])
             ending = await deliver(tap, send=send_chunks, receive=receive, clock=streams.clock)
-        streams.note(ending, scope)
+        streams.left(ending, scope)
         await _end_response(ending, scope, send, clock=streams.clock)
 
 
 async def _end_response(ending: Ending, scope: Scope, send: Send, *, clock: Clock) -> None:
-    abort = extensions_of(scope).get(ABORT)
-    if ending in SLOW and abort is not None:
+    if ending in SLOW and TRANSPORT in extensions_of(scope):
         # an orderly end would only queue up behind what is not taken
-        abort["abort"]()
+        extensions_of(scope)[TRANSPORT]["abort"]()
         return
     try:
         async with time_limit(clock, FAREWELL_LIMIT):

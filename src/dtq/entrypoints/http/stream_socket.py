@@ -11,7 +11,7 @@ from dtq.application.fan_out_filter import EventFilter, event_filter
 from dtq.application.fan_out_tap import Ending
 from dtq.domain.errors import DtqError
 from dtq.entrypoints.http.errors import MEDIA_TYPE, refusal
-from dtq.entrypoints.http.stream import FAREWELL_LIMIT, Streams, extensions_of
+from dtq.entrypoints.http.stream import FAREWELL_LIMIT, Streams, extensions_of, narrow
 from dtq.entrypoints.http.stream_delivery import LOST, deliver, time_limit
 from dtq.entrypoints.http.stream_encoding import as_frame, as_text
 from dtq.entrypoints.http.stream_protocol import FRAMES
@@ -58,10 +58,11 @@ async def _listen(socket: AnySocket, streams: Streams, *, wanted: EventFilter) -
             await socket.send({"type": "websocket.send", "bytes": None, "text": text.decode()})
 
     with streams.fan_out.listen(wanted, encode=as_frame if can_batch else as_text) as tap:
+        narrow(socket.scope)
         await socket.send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         send = send_batch if can_batch else send_each
         ending = await deliver(tap, send=send, receive=socket.receive, clock=streams.clock)
-    streams.note(ending, socket.scope)
+    streams.left(ending, socket.scope)
     if ending in CLOSE_CODES:
         await _say_farewell(socket, streams.clock, *CLOSE_CODES[ending])
 
