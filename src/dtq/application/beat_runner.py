@@ -1,6 +1,7 @@
 """Where the beat runs: beside the other loops, or in a thread that a busy main loop cannot stall."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from threading import Thread
 from typing import Protocol
@@ -63,9 +64,8 @@ class ThreadBeat:
         self._is_stopping = True
         if self._thread is None:
             return
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._cancel)
+        if self._loop is not None:
+            _call_soon(self._loop, self._cancel)
         await self._ended.wait()
         self._thread.join()
 
@@ -77,7 +77,7 @@ class ThreadBeat:
         try:
             asyncio.run(self._run(beat))
         finally:
-            main_loop.call_soon_threadsafe(self._ended.set)
+            _call_soon(main_loop, self._ended.set)
 
     async def _run(self, beat: Beating) -> None:
         self._loop = asyncio.get_running_loop()
@@ -87,3 +87,9 @@ class ThreadBeat:
             self._task.cancel()
         await asyncio.wait({self._task})
         await backend.server.close()
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    # the other thread may have closed its loop in this very moment, and needs no call then
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback)

@@ -133,7 +133,7 @@ class Poll:
             held=woken,
         )
         deliveries = [one for one in fetched.deliveries if not parts.in_flight.owns(one.receipt)]
-        if is_reaping and not fetched.paused:
+        if is_reaping:
             parts.reaping.done(is_whole=len(fetched.deliveries) < room)
         if parts.reaping.observe(fetched.now, asked_at=asked_at):
             parts.observer.noticed("clock_jumped", queue=self._queue)
