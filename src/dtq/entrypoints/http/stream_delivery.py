@@ -67,7 +67,11 @@ async def _send_all(tap: Tap[bytes], send: Send, clock: Clock) -> None:
 
 
 async def _watch(tap: Tap[bytes], receive: Receive) -> None:
-    """Notice when the client goes; what it says meanwhile is not for us."""
+    await until_gone(receive)
+    tap.end(Ending.GONE)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the client has gone; what it says until then is not for us."""
     while not str((await receive())["type"]).endswith(".disconnect"):
         pass
-    tap.end(Ending.GONE)

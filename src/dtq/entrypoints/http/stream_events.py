@@ -22,7 +22,7 @@ from dtq.domain.errors import FieldProblem, InvalidRequest
 from dtq.domain.events import EventType
 from dtq.entrypoints.http.errors import MEDIA_TYPE, Problem
 from dtq.entrypoints.http.stream import FAREWELL_LIMIT, SLOW, Streams, extensions_of, narrow
-from dtq.entrypoints.http.stream_delivery import LOST, deliver, time_limit
+from dtq.entrypoints.http.stream_delivery import LOST, deliver, time_limit, until_gone
 from dtq.entrypoints.http.stream_encoding import as_chunk
 from dtq.entrypoints.http.stream_protocol import TRANSPORT
 from dtq.ports.environment import Clock
@@ -68,19 +68,25 @@ class EventStream(ASGIResponse):
             await send_chunks([_RECONNECT])
             ending = await deliver(tap, send=send_chunks, receive=receive, clock=streams.clock)
         streams.left(ending, scope)
-        await _end_response(ending, scope, send, clock=streams.clock)
+        await _end_response(ending, scope, receive, send, clock=streams.clock)
 
 
-async def _end_response(ending: Ending, scope: Scope, send: Send, *, clock: Clock) -> None:
-    if ending in SLOW and TRANSPORT in extensions_of(scope):
+async def _end_response(ending: Ending, scope: Scope, receive: Receive, send: Send, *, clock: Clock) -> None:
+    if ending not in SLOW and await _is_ended(send, clock=clock):
+        return
+    if TRANSPORT in extensions_of(scope):
         # an orderly end would only queue up behind what is not taken
         extensions_of(scope)[TRANSPORT]["abort"]()
-        return
+        await until_gone(receive)
+
+
+async def _is_ended(send: Send, *, clock: Clock) -> bool:
     try:
         async with time_limit(clock, FAREWELL_LIMIT):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
     except LOST:
-        return
+        return False
+    return True
 
 
 def _parameter(name: str, schema: Schema, description: str) -> Parameter:
@@ -130,7 +136,7 @@ def _responses() -> dict[int, ResponseSpec]:
 async def watch(request: AnyRequest, streams: NamedDependency[Streams]) -> EventStream:
     """Stream events as server-sent events, from now on, until either side ends it."""
     origin = streams.origins.check(request.headers)
-    named = request.query_params.multi_items()
+    named = list(request.query_params.multi_items())
     wanted = event_filter((name, value) for name, value in named if name != "seconds")
     seconds = _seconds([value for name, value in named if name == "seconds"])
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
