@@ -11,7 +11,7 @@ from dtq.domain.status import TaskStatus
 from tests.judged.sizes import OUTAGE_S
 from tests.judged.system import Api, System, a_gated_task, a_task
 from tests.judged.systems import Record
-from tests.judged.waiting import wait_until
+from tests.judged.waiting import holds_for, wait_until
 from tests.servers import RedisServer
 
 ANSWER_WITHIN_S = 5
@@ -77,6 +77,31 @@ def test_an_outage_is_answered_with_503_and_ends_no_process(
         ended = system.ended(task_id, within=BACK_WITHIN_S)
         assert (TaskStatus.SUCCEEDED, 1, [1]) == (ended.status, ended.attempt, system.journal.starts(task_id))
     assert all(worker.alive() for worker in workers)
+
+
+def test_right_after_an_outage_nobody_takes_what_a_slower_peer_still_runs(own_system: System) -> None:
+    system, visibility_s = own_system, 2.0
+    timing = {"DTQ_VISIBILITY_TIMEOUT_S": str(visibility_s), "DTQ_HEARTBEAT_INTERVAL_S": "1"}
+    slow = system.worker(timing, concurrency=1)
+    (held,) = system.create(a_gated_task("held"))
+    system.started(held)
+    quick = system.worker(timing, concurrency=2)
+
+    system.server.kill()
+    # idle times go on counting: when Redis is back, the task looks abandoned
+    holds_for(lambda: slow.alive() and quick.alive(), seconds=1.2 * visibility_s, what="both workers live")
+    slow.freeze()
+    system.server.restart()
+    (fresh,) = system.create(a_task("echo"))
+    system.started(fresh, within=BACK_WITHIN_S)
+    slow.thaw()
+    holds_for(
+        lambda: [1] == system.journal.starts(held), seconds=1.2 * visibility_s, what="the task is run by nobody else"
+    )
+    system.open_gate("held")
+
+    ended = system.ended(held)
+    assert (TaskStatus.SUCCEEDED, 1, slow.worker_id) == (ended.status, ended.attempt, ended.worker_id)
 
 
 def test_what_starts_during_an_outage_waits_for_its_end(own_system: System) -> None:
