@@ -29,7 +29,7 @@ FIELDS: Final = (
 """What every JSON line has; null where it does not apply."""
 
 _LINE_LIMIT: Final = 2000
-_ROUTINE: Final = frozenset({"draining", "drained", "queue_retired"})
+_ROUTINE: Final = frozenset({"audit", "draining", "drained", "queue_retired"})
 """What is noticed in the ordinary course of things."""
 
 _WORRYING: Final = frozenset({EventType.TASK_FAILED, EventType.TASK_DEAD_LETTERED, EventType.WORKER_STALE})

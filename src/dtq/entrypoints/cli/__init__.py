@@ -1,16 +1,36 @@
 """The `dtq` command: one module for each group of commands, the same services as the API."""
 
-import os
-import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from dtq import __version__
 from dtq.domain.errors import DtqError
-from dtq.entrypoints.cli import exits, servers, tasks
-from dtq.entrypoints.cli.exits import Exit, print_error, report
+from dtq.entrypoints.cli import completion, dead_letters, exits, overview, queues, servers, tasks, watch
+from dtq.entrypoints.cli.exits import Exit, Unusable, print_error, report
+from dtq.entrypoints.cli.output import leave_stdout
+from dtq.entrypoints.cli.parsers import FORMATTER, more
 from dtq.entrypoints.config import SettingsError
 from dtq.entrypoints.modules import TaskModuleError
+
+_EPILOG: Final = f"""{more("dtq ")}
+
+to try it, in an empty folder:
+  dtq dev                         a Valkey, the API and a worker with demo tasks; leave it running, and
+                                  in another terminal, in the same folder:
+  dtq submit --type echo_task --payload '{{"hello": "world"}}' --wait
+
+when a task has failed for good, it is a dead letter:
+  dtq dlq list                    all of them, each with its last error
+  dtq get TASK_ID                 one of them, with each attempt
+                                  now remove the cause, and:
+  dtq retry-dlq TASK_ID --wait    let it run again
+  dtq discard-dlq TASK_ID         or give it up
+
+The broker is that of a `dtq dev` that runs in this folder, or what DTQ_REDIS_URL says (by default
+redis://localhost:6379/0). Task types are known by DTQ_TASK_MODULES or --tasks, to worker and `dtq submit` alike.
+
+{exits.HELP}"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,15 +43,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         for fault in error.faults:
             print_error(f"dtq: {fault}")
         return Exit.USAGE
-    except TaskModuleError as error:
+    except (TaskModuleError, Unusable) as error:
         print_error(f"dtq: {error}")
         return Exit.USAGE
     except DtqError as error:
         return report(error, as_json=getattr(arguments, "json", False))
     except BrokenPipeError:
-        # whoever read our output has seen enough; Python would complain once more when it closes stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever read our output has seen enough
+        leave_stdout()
         return Exit.DONE
+    except OSError as error:
+        # what the broker's connections raise is translated: this is stdout, on a full disk for instance
+        leave_stdout()
+        print_error(f"dtq: {error}")
+        return Exit.FAILED
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
 
@@ -41,12 +66,17 @@ def parser() -> ArgumentParser:
     top = ArgumentParser(
         prog="dtq",
         description="A distributed task queue on Redis Streams. Settings are DTQ_ variables.",
-        epilog=exits.HELP,
-        formatter_class=RawDescriptionHelpFormatter,
+        epilog=_EPILOG,
+        formatter_class=FORMATTER,
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"dtq {__version__}")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
     tasks.add_to(commands)
+    dead_letters.add_to(commands)
+    queues.add_to(commands)
+    overview.add_to(commands)
+    watch.add_to(commands)
     servers.add_to(commands)
+    completion.add_to(commands, parser_of_all=parser)
     return top

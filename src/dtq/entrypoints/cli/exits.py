@@ -11,6 +11,10 @@ from dtq.domain.errors import BrokerUnavailable, DtqError, FieldProblem, Idempot
 from dtq.domain.text import clean
 
 
+class Unusable(Exception):
+    """A command that cannot be carried out as it was given; nothing was done."""
+
+
 class Exit(IntEnum):
     """What a command's exit code means; a worker has those of dtq.application.settings too."""
 
@@ -48,9 +52,10 @@ EXIT_OF: Final[Mapping[str, Exit]] = {
 }
 
 HELP: Final = """exit codes:
-  0 done (a duplicate too)     1 broker or internal error   2 usage, settings or set-up
+  0 done (a duplicate too)     1 broker or internal error   2 usage, settings, set-up, or not confirmed
   3 not found                  4 conflict: running, in progress, not a dead letter
-  5 rejected: invalid, too large, unknown type              6 queue full
+  5 rejected: invalid, too large, unknown type (--file: at least one line)
+  6 queue full
   7 already ended or discarded
   8 --wait: the task ended without success                  9 --wait: it still ran at the limit
   70 worker: hung and gave up  75 worker: ended with work left, start it again
@@ -59,20 +64,33 @@ HELP: Final = """exit codes:
 
 def report(error: DtqError, *, as_json: bool) -> Exit:
     """Print *error* on stderr and return the exit code that goes with it."""
-    problems: tuple[FieldProblem, ...] = getattr(error, "problems", ())
     if as_json:
-        members: dict[str, object] = {"code": error.code, "detail": clean(_detail(error))}
-        if problems:
-            members["errors"] = [{"field": clean(one.field), "problem": clean(one.problem)} for one in problems]
-        if isinstance(error, IdempotencyInProgress):
-            members["task_id"] = error.task_id
-        print_error(msgspec.json.encode(members).decode())
-    elif problems:
-        for one in problems:
-            print_error(f"dtq: {one.field}: {one.problem}")
+        print_error(msgspec.json.encode(members_of(error)).decode())
     else:
-        print_error(f"dtq: {_detail(error)}")
+        for line in lines_of(error):
+            print_error(f"dtq: {line}")
+    return exit_of(error)
+
+
+def exit_of(error: DtqError) -> Exit:
+    """Return the exit code that goes with *error*."""
     return EXIT_OF.get(error.code, Exit.FAILED)
+
+
+def members_of(error: DtqError) -> dict[str, object]:
+    """Return what programs are told of *error*: the members that an answer of the API has too."""
+    members: dict[str, object] = {"code": error.code, "detail": clean(_detail(error))}
+    problems = _problems(error)
+    if problems:
+        members["errors"] = [{"field": clean(one.field), "problem": clean(one.problem)} for one in problems]
+    if isinstance(error, IdempotencyInProgress):
+        members["task_id"] = error.task_id
+    return members
+
+
+def lines_of(error: DtqError) -> list[str]:
+    """Return what people are told of *error*: a line for each field that is at fault, or one."""
+    return [f"{one.field}: {one.problem}" for one in _problems(error)] or [_detail(error)]
 
 
 def print_error(text: str) -> None:
@@ -80,11 +98,15 @@ def print_error(text: str) -> None:
     print(clean(text, limit=2000), file=sys.stderr)  # noqa: T201 - a command speaks by printing
 
 
+def _problems(error: DtqError) -> tuple[FieldProblem, ...]:
+    return getattr(error, "problems", ())
+
+
 def _detail(error: DtqError) -> str:
     match error:
         case OutcomeUnknown():
             return f"the broker did not answer in time, so the request may or may not have been carried out ({error})"
         case BrokerUnavailable():
-            return f"the broker is unavailable ({error})"
+            return f"the broker, which DTQ_REDIS_URL names, is unavailable ({error})"
         case _:
             return str(error)

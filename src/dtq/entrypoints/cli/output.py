@@ -1,30 +1,51 @@
 """What commands print on stdout: tables for people, one JSON document for programs."""
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from dtq.domain.text import clean
-from dtq.entrypoints.views import TaskBody, TaskList
 
 _WIDE: Final = 250
 """The width where no terminal sets one: nothing is cut that a program may read."""
 
+_ID_WIDTH: Final = 32
+_ID_HEADINGS: Final = frozenset({"task", "worker"})
+"""Columns that are copied into other commands: a terminal that is too narrow breaks the others."""
+
+_KIND_WIDTH: Final = 22
+"""As wide as most types of events, so that what follows them stands in line."""
+
+_STATUS_HEADINGS: Final = frozenset({"status", "outcome", "paused"})
 _COLORS: Final = {
     "succeeded": "green",
-    "failed": "red",
-    "dead_lettered": "red",
+    "ready": "green",
+    "busy": "cyan",
     "running": "cyan",
     "retrying": "yellow",
+    "started": "cyan",
+    "retry_scheduled": "yellow",
+    "draining": "yellow",
+    "failed": "red",
+    "dead_lettered": "red",
+    "stale": "red",
 }
 
 
 def print_json(body: object) -> None:
-    """Print *body* as one JSON document."""
+    """Print *body* as one JSON document, to be read by people as well."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(body)).decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_json_line(body: object) -> None:
+    """Print *body* as one JSON document of a line."""
+    sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
     sys.stdout.flush()
 
 
@@ -34,10 +55,12 @@ def print_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def print_task(body: TaskBody) -> None:
-    """Print everything of a task as a table of two columns."""
+def print_members(body: Struct) -> None:
+    """Print what *body* has, and null is not, as a table of two columns."""
     members = msgspec.json.decode(msgspec.json.encode(body), type=dict[str, msgspec.Raw])
-    table = _table("", "", heading=False)
+    table = _table()
+    for name in ("", ""):
+        table.add_column(name, overflow="fold")
     for name, value in members.items():
         text = _plain(bytes(value).decode())
         if text != "null":
@@ -45,21 +68,31 @@ def print_task(body: TaskBody) -> None:
     _print(table)
 
 
-def print_tasks(tasks: TaskList) -> None:
-    """Print tasks as a table, the newest first."""
-    table = _table("task", "type", "queue", "priority", "status", "attempt", "created")
-    for task in tasks.tasks:
-        row: Sequence[str] = (
-            task.task_id,
-            task.task_type,
-            task.queue,
-            str(task.priority),
-            task.status,
-            f"{task.attempt}/{task.max_attempts}",
-            _time(task.created_at),
-        )
-        table.add_row(*[_styled("status" if cell is task.status else "", cell) for cell in row])
-    _print(table)
+def print_rows(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """Print a table, or where there is no row the line *empty*."""
+    table = _table(show_header=True)
+    for name in headings:
+        if name in _ID_HEADINGS:
+            table.add_column(name, no_wrap=True, min_width=_ID_WIDTH if name == "task" else None)
+        else:
+            table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*[_styled(name, shown(cell)) for name, cell in zip(headings, row, strict=True)])
+    if table.row_count:
+        _print(table)
+    else:
+        print_line(empty)
+
+
+def print_event(at: datetime, kind: str, rest: Sequence[str]) -> None:
+    """Print one event on a line; its kind in color where a terminal shows it."""
+    moment = at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+    style = _COLORS.get(kind.removeprefix("TASK_").removeprefix("WORKER_").lower(), "")
+    line = _text(f"{moment}  ")
+    line.append_text(_text(f"{kind:<{_KIND_WIDTH}}", style))
+    line.append_text(_text(f"  {'  '.join(rest)}"))
+    _console().print(line, soft_wrap=True)
+    sys.stdout.flush()
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
@@ -68,28 +101,53 @@ def print_warnings(warnings: Iterable[str]) -> None:
         sys.stderr.write(f"dtq: warning: {clean(warning, limit=1000)}\n")
 
 
-def _table(*headings: str, heading: bool = True) -> Any:
+def shown(cell: object) -> str:
+    """Return what stands in a table for a value: moments to the second, nothing for None."""
+    match cell:
+        case None:
+            return ""
+        case datetime():
+            return cell.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+        case bool():
+            return "yes" if cell else "no"
+        case _:
+            return str(cell)
+
+
+def leave_stdout() -> None:
+    """Let what is still to be written to stdout go nowhere: its reader is gone, or its disk is full."""
+    # Python would complain once more when it closes stdout
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _table(*, show_header: bool = False) -> Any:
     # imported late: `--json` needs no tables
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, show_header=heading)
-    for name in headings:
-        table.add_column(name, overflow="fold", no_wrap=False)
-    return table
+    return Table(box=None, pad_edge=False, show_header=show_header)
 
 
-def _styled(name: str, text: str) -> Any:
+def _styled(heading: str, text: str) -> Any:
+    return _text(text, _COLORS.get(text, "") if heading in _STATUS_HEADINGS else "")
+
+
+def _text(text: str, style: str = "") -> Any:
     from rich.text import Text
 
-    style = _COLORS.get(text, "") if name == "status" else ""
     # never as markup: a stranger's text could paint or hide what follows
     return Text(clean(text, limit=100_000), style=style)
 
 
-def _print(table: Any) -> None:
+def _console() -> Any:
     from rich.console import Console
 
-    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+
+
+def _print(table: Any) -> None:
+    console = _console()
     with console.capture() as captured:
         console.print(table)
     # rich fills each line with spaces up to the width
@@ -100,7 +158,3 @@ def _print(table: Any) -> None:
 def _plain(text: str) -> str:
     """Return a JSON string without its quotes, and any other JSON value as it is."""
     return msgspec.json.decode(text, type=str) if text.startswith('"') else text
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")

@@ -1,34 +1,55 @@
 """dtq worker run, api run, dev: the commands that stay."""
 
-import argparse
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from dtq.entrypoints.cli.exits import Exit, print_error
-from dtq.entrypoints.cli.session import add_tasks, loaded_of
+from dtq.entrypoints.cli.parsers import add_command, add_group, add_tasks
+from dtq.entrypoints.cli.session import loaded_of
 from dtq.entrypoints.modules import load_registry
 
+if TYPE_CHECKING:
+    from dtq.entrypoints.cli.parsers import Commands
 
-def add_to(commands: "argparse._SubParsersAction[ArgumentParser]") -> None:
+
+def add_to(commands: "Commands") -> None:
     """Add the commands that run servers."""
-    group = commands.add_parser("worker", help="run a worker", allow_abbrev=False)
-    parser = group.add_subparsers(required=True, metavar="run").add_parser("run", allow_abbrev=False)
-    parser.add_argument("--queue", dest="worker_queue", metavar="QUEUE", help="the queue that it serves")
-    parser.add_argument("--concurrency", metavar="N", help="how many tasks it runs at once")
+    parser = add_command(
+        add_group(commands, "worker", does="run a worker"),
+        "run",
+        does="carry out the tasks of one queue, until Ctrl-C or SIGTERM",
+        run=run_worker,
+        notes="The first signal lets it finish what runs, a second ends it now.",
+        examples=["dtq worker run --tasks my_tasks --queue mail --concurrency 8"],
+    )
+    parser.add_argument(
+        "--queue", dest="worker_queue", metavar="QUEUE", help="the queue that it serves (default: DTQ_WORKER_QUEUE)"
+    )
+    parser.add_argument(
+        "--concurrency", metavar="N", help="how many tasks it runs at once (default: DTQ_WORKER_CONCURRENCY)"
+    )
     add_tasks(parser)
-    parser.set_defaults(run=run_worker)
-    group = commands.add_parser("api", help="run the HTTP API", allow_abbrev=False)
-    parser = group.add_subparsers(required=True, metavar="run").add_parser("run", allow_abbrev=False)
+    parser = add_command(
+        add_group(commands, "api", does="run the HTTP API"),
+        "run",
+        does="serve the HTTP API, until Ctrl-C or SIGTERM",
+        run=run_api,
+        examples=["dtq api run --tasks my_tasks --host 127.0.0.1 --port 8000"],
+    )
     parser.add_argument("--host", metavar="ADDRESS", help="where it listens (default: DTQ_API_HOST)")
     parser.add_argument("--port", metavar="PORT", help="0 takes any free one (default: DTQ_API_PORT)")
     add_tasks(parser)
-    parser.set_defaults(run=run_api)
-    parser = commands.add_parser(
-        "dev", help="run a Valkey, the API and a worker with demo tasks, for trying things out", allow_abbrev=False
+    parser = add_command(
+        commands,
+        "dev",
+        does="run a Valkey, the API and a worker with demo tasks, for trying things out",
+        run=run_dev,
+        notes="Commands that are started in the same folder find it by themselves. Data stays in .dtq/.",
+        examples=["dtq dev", "dtq dev --tasks my_tasks"],
     )
     parser.add_argument("--port", metavar="PORT", help="where the API listens; if taken, the next free one")
     parser.add_argument("--concurrency", metavar="N", help="how many tasks the worker runs at once")
     add_tasks(parser)
-    parser.set_defaults(run=run_dev)
 
 
 def run_worker(arguments: Namespace) -> int:

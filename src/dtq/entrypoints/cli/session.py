@@ -1,9 +1,10 @@
 """What every command needs first: checked settings, the task modules, a container."""
 
 import asyncio
-import getpass
+import os
+import pwd
 import socket
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -29,20 +30,6 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "port": "DTQ_API_PORT",
 }
 """Options that stand for a setting, by the name that argparse gives them."""
-
-
-def add_json(parser: ArgumentParser) -> None:
-    """Offer ``--json``."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-
-
-def add_tasks(parser: ArgumentParser) -> None:
-    """Offer ``--tasks``."""
-    parser.add_argument(
-        "--tasks",
-        metavar="MODULE,...",
-        help="modules with task handlers (default: DTQ_TASK_MODULES); modules of the current folder can be named",
-    )
 
 
 def loaded_of(arguments: Namespace) -> Loaded:
@@ -85,8 +72,10 @@ def with_broker(container: Container, use: Callable[[Container], Awaitable[T]]) 
 
 def actor(container: Container) -> Actor:
     """Return who runs this command, for the audit stream."""
+    number = os.getuid()
     try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = "unknown"
+        # the system's word, not that of LOGNAME, which everybody sets as they like
+        user = pwd.getpwuid(number).pw_name
+    except KeyError:
+        user = str(number)
     return Actor(name=f"cli:{user}@{socket.gethostname()}", request_id=container.ids().token())

@@ -1,101 +1,148 @@
 """dtq submit, get, list, cancel."""
 
-import argparse
 import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from argparse import Namespace
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
-from dtq.application.tasks import Submitted, TaskService, TaskView
-from dtq.domain.errors import BrokerUnavailable, TaskNotFound
+from dtq.application.tasks import Submitted
 from dtq.domain.status import TaskStatus
-from dtq.entrypoints.cli import output
 from dtq.entrypoints.cli.exits import Exit
-from dtq.entrypoints.cli.session import actor, add_json, add_tasks, container_of, with_broker
+from dtq.entrypoints.cli.following import add_wait, follow, print_view, seconds
+from dtq.entrypoints.cli.output import print_json, print_line, print_rows
+from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit, add_tasks
+from dtq.entrypoints.cli.session import actor, container_of, with_broker
 from dtq.entrypoints.container import Container
-from dtq.entrypoints.views import full, listed
-from dtq.ports.environment import Clock
+from dtq.entrypoints.views import TaskBody, listed
 
-DEFAULT_WAIT_S: Final = 300.0
-SHORTEST_LOOK: Final = timedelta(milliseconds=20)
-LONGEST_LOOK: Final = timedelta(milliseconds=500)
+if TYPE_CHECKING:
+    from dtq.entrypoints.cli.parsers import Commands
+
+_SUBMIT_NOTES = """a file has one JSON object a line, with task_type, payload, and what else is to differ:
+  {"task_type": "echo_task", "payload": {"n": 1}, "idempotency_key": "import-1"}
+Options fill in what a line leaves out. A bad line is reported and the others go on. While a queue is full, the
+command waits for room. Lines with an idempotency_key are submitted once, however often the file is; so what was
+interrupted is simply started again."""
 
 
-def add_to(commands: "argparse._SubParsersAction[ArgumentParser]") -> None:
+def add_to(commands: "Commands") -> None:
     """Add the commands of tasks."""
-    _add_submit(commands.add_parser("submit", help="submit a task", allow_abbrev=False))
-    _add_rest(commands)
+    _add_submit(commands)
+    parser = add_command(
+        commands,
+        "get",
+        does="show a task: its status, its result or error, each of its attempts",
+        run=show,
+        examples=["dtq get TASK_ID", "dtq get TASK_ID --wait 60"],
+    )
+    parser.add_argument("task_id", metavar="TASK_ID")
+    add_wait(parser)
+    add_json(parser)
+    parser = add_command(
+        commands,
+        "list",
+        does="list the last tasks, the newest first",
+        run=show_recent,
+        examples=["dtq list --queue mail --status dead_lettered --limit 10"],
+    )
+    parser.add_argument("--queue", metavar="QUEUE", help="only those of this queue")
+    parser.add_argument("--status", metavar="STATUS", help=f"only those that are {', '.join(TaskStatus)}")
+    add_limit(parser)
+    add_json(parser)
+    parser = add_command(
+        commands,
+        "cancel",
+        does="cancel a task, or ask for it where the task runs already (which ends with 4)",
+        run=cancel,
+        examples=["dtq cancel TASK_ID"],
+    )
+    parser.add_argument("task_id", metavar="TASK_ID")
+    add_json(parser)
 
 
-def _add_submit(parser: ArgumentParser) -> None:
-    parser.add_argument("--type", required=True, metavar="NAME", help="the task's type")
-    parser.add_argument("--payload", required=True, metavar="JSON", help="a JSON object; - reads it from stdin")
+def _add_submit(commands: "Commands") -> None:
+    parser = add_command(
+        commands,
+        "submit",
+        does="submit a task, or many of a file",
+        run=submit,
+        notes=_SUBMIT_NOTES,
+        examples=[
+            """dtq submit --type echo_task --payload '{"hello": "world"}' --wait""",
+            "dtq submit --file tasks.jsonl --queue mail",
+        ],
+    )
+    parser.add_argument("--type", metavar="NAME", help="the task's type; required but with --file")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--payload", metavar="JSON", help="a JSON object; - reads it from stdin")
+    what.add_argument("--file", metavar="FILE", help="a file with a task a line; - reads stdin")
     parser.add_argument("--queue", metavar="QUEUE", help="default: default")
     parser.add_argument("--idempotency-key", metavar="KEY", help="submit at most once under this key")
-    parser.add_argument("--max-attempts", type=int, metavar="N", help="how often it may be started")
+    parser.add_argument("--max-attempts", type=int, metavar="N", help="how often it may be started (default: 5)")
     parser.add_argument("--priority", type=int, metavar="0-9", help="9 goes first (default: 5)")
     parser.add_argument("--timeout-ms", type=int, metavar="MS", help="how long one attempt may take")
     parser.add_argument("--delay-seconds", type=float, metavar="S", help="when it may start at the earliest")
     parser.add_argument("--metadata", metavar="JSON", help="a JSON object; ttl_seconds in it limits the wait")
-    wait_help = f"follow the task to its end and print it with its result (default limit: {DEFAULT_WAIT_S:g} s)"
-    parser.add_argument("--wait", nargs="?", type=_seconds, const=DEFAULT_WAIT_S, metavar="SECONDS", help=wait_help)
+    parser.add_argument(
+        "--patience",
+        type=seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="with --file: give up when for so long no line was taken (default: 60)",
+    )
+    add_wait(parser)
     add_tasks(parser)
-    add_json(parser)
-    parser.set_defaults(run=submit)
+    add_json(parser, help="print one JSON document; with --file one for each line, on one line")
 
 
-def _add_rest(commands: "argparse._SubParsersAction[ArgumentParser]") -> None:
-    parser = commands.add_parser("get", help="show a task", allow_abbrev=False)
-    parser.add_argument("task_id")
-    add_json(parser)
-    parser.set_defaults(run=show)
-    parser = commands.add_parser("list", help="list the last tasks, newest first", allow_abbrev=False)
-    parser.add_argument("--queue", metavar="QUEUE")
-    parser.add_argument("--status", metavar="STATUS", help=", ".join(TaskStatus))
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="1..500 (default: 50)")
-    add_json(parser)
-    parser.set_defaults(run=show_recent)
-    parser = commands.add_parser("cancel", help="cancel a task", allow_abbrev=False)
-    parser.add_argument("task_id")
-    add_json(parser)
-    parser.set_defaults(run=cancel)
-
-
-def submit(arguments: Namespace) -> Exit:
-    """Submit a task, and follow it where that is asked."""
+def submit(arguments: Namespace) -> int:
+    """Submit a task, and follow it where that is asked; or submit a file."""
     fields = {
         "task_type": arguments.type,
-        "payload": sys.stdin.read() if arguments.payload == "-" else arguments.payload,
         "queue": arguments.queue,
-        "idempotency_key": arguments.idempotency_key,
         "max_attempts": arguments.max_attempts,
         "priority": arguments.priority,
         "timeout_ms": arguments.timeout_ms,
         "delay_seconds": arguments.delay_seconds,
         "metadata": arguments.metadata,
     }
+    if arguments.file is not None:
+        if arguments.idempotency_key is not None or arguments.wait is not None:
+            arguments.refuse("--idempotency-key and --wait are for a single task, not for --file")
+        from dtq.entrypoints.cli import bulk
 
+        return bulk.submit_file(arguments, defaults=fields)
+    if arguments.type is None:
+        arguments.refuse("the following arguments are required: --type")
+    payload = sys.stdin.read() if arguments.payload == "-" else arguments.payload
+    return _submit_one(arguments, {**fields, "payload": payload, "idempotency_key": arguments.idempotency_key})
+
+
+def _submit_one(arguments: Namespace, fields: dict[str, object]) -> Exit:
     async def use(container: Container) -> Exit:
-        tasks = container.tasks()
-        submitted = await tasks.submit(fields)
+        submitted = await container.tasks().submit(fields)
         if arguments.wait is None:
             return _print_submitted(submitted, as_json=arguments.json)
-        limit = timedelta(seconds=arguments.wait)
-        view = await _followed(submitted, tasks, clock=container.backend().clock, limit=limit)
-        _print_view(view, as_json=arguments.json, duplicate=submitted.duplicate)
-        if not view.task.is_terminal:
-            return Exit.STILL_RUNNING
-        return Exit.DONE if view.task.status is TaskStatus.SUCCEEDED else Exit.UNSUCCESSFUL
+        return await follow(
+            submitted.task_id,
+            container,
+            limit=timedelta(seconds=arguments.wait),
+            as_json=arguments.json,
+            duplicate=submitted.duplicate,
+        )
 
     return with_broker(container_of(arguments), use)
 
 
 def show(arguments: Namespace) -> Exit:
-    """Show a task."""
+    """Show a task, where that is asked not before it has ended."""
 
     async def use(container: Container) -> Exit:
-        _print_view(await container.tasks().get(arguments.task_id), as_json=arguments.json)
+        if arguments.wait is not None:
+            return await follow(
+                arguments.task_id, container, limit=timedelta(seconds=arguments.wait), as_json=arguments.json
+            )
+        print_view(await container.tasks().get(arguments.task_id), as_json=arguments.json)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
@@ -108,9 +155,10 @@ def show_recent(arguments: Namespace) -> Exit:
         tasks = container.tasks()
         found = listed(await tasks.recent(queue=arguments.queue, status=arguments.status, limit=arguments.limit))
         if arguments.json:
-            output.print_json(found)
+            print_json(found)
         else:
-            output.print_tasks(found)
+            headings = ("task", "type", "queue", "priority", "status", "attempt", "created")
+            print_rows(headings, [_row(task) for task in found.tasks], empty="no tasks")
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
@@ -122,59 +170,25 @@ def cancel(arguments: Namespace) -> Exit:
     async def use(container: Container) -> Exit:
         task = await container.tasks().cancel(arguments.task_id, by=actor(container))
         if arguments.json:
-            output.print_json({"task_id": task.task_id, "status": task.status})
+            print_json({"task_id": task.task_id, "status": task.status})
         else:
-            output.print_line(f"{task.task_id} {task.status}")
+            print_line(f"{task.task_id} {task.status}")
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
 
 
-async def _followed(submitted: Submitted, tasks: TaskService, *, clock: Clock, limit: timedelta) -> TaskView:
-    """Look at a task until it has ended or *limit* has passed, whatever the broker does meanwhile."""
-    ends_at = clock.monotonic() + limit.total_seconds()
-    for pause in _pauses():
-        try:
-            view = await tasks.get(submitted.task_id)
-        except BrokerUnavailable:
-            if clock.monotonic() >= ends_at:
-                raise
-        else:
-            if view.task.is_terminal or clock.monotonic() >= ends_at:
-                return view
-        left = timedelta(seconds=max(0.0, ends_at - clock.monotonic()))
-        await clock.sleep(min(pause, left))
-    raise TaskNotFound(submitted.task_id)
-
-
-def _pauses() -> Iterator[timedelta]:
-    pause = SHORTEST_LOOK
-    while True:
-        yield pause
-        pause = min(pause * 1.5, LONGEST_LOOK)
+def _row(task: TaskBody) -> tuple[object, ...]:
+    attempt = f"{task.attempt}/{task.max_attempts}"
+    return (task.task_id, task.task_type, task.queue, task.priority, task.status, attempt, task.created_at)
 
 
 def _print_submitted(submitted: Submitted, *, as_json: bool) -> Exit:
     status = None if submitted.task is None else submitted.task.status
     if as_json:
         body: dict[str, Any] = {"task_id": submitted.task_id, "status": status}
-        output.print_json({**body, "duplicate": True} if submitted.duplicate else body)
+        print_json({**body, "duplicate": True} if submitted.duplicate else body)
     else:
         words = [submitted.task_id, status or "ended", *(["(duplicate)"] if submitted.duplicate else [])]
-        output.print_line(" ".join(words))
+        print_line(" ".join(words))
     return Exit.DONE
-
-
-def _print_view(view: TaskView, *, as_json: bool, duplicate: bool = False) -> None:
-    body = full(view, duplicate=True) if duplicate else full(view)
-    if as_json:
-        output.print_json(body)
-    else:
-        output.print_task(body)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= timedelta(days=365).total_seconds():
-        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text!r}")
-    return value

@@ -1,0 +1,85 @@
+"""``--wait``: looking at a task until it has ended."""
+
+import argparse
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from dtq.application.tasks import TaskService, TaskView
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.status import TaskStatus
+from dtq.entrypoints.cli.exits import Exit
+from dtq.entrypoints.cli.output import print_json, print_members
+from dtq.entrypoints.container import Container
+from dtq.entrypoints.views import full
+from dtq.ports.environment import Clock
+
+DEFAULT_WAIT_S: Final = 300.0
+SHORTEST_LOOK: Final = timedelta(milliseconds=20)
+LONGEST_LOOK: Final = timedelta(milliseconds=500)
+
+
+def add_wait(parser: ArgumentParser) -> None:
+    """Offer ``--wait``."""
+    parser.add_argument(
+        "--wait",
+        nargs="?",
+        type=seconds,
+        const=DEFAULT_WAIT_S,
+        metavar="SECONDS",
+        help=f"follow the task to its end and print it with its result (default limit: {DEFAULT_WAIT_S:g} s)",
+    )
+
+
+async def follow(
+    task_id: str, container: Container, *, limit: timedelta, as_json: bool, duplicate: bool = False
+) -> Exit:
+    """Print a task once it has ended, or as it is after *limit*, and say by the exit code which."""
+    clock = container.backend().clock
+    view = await _ended(task_id, container.tasks(), clock=clock, limit=limit)
+    print_view(view, as_json=as_json, duplicate=duplicate)
+    if not view.task.is_terminal:
+        return Exit.STILL_RUNNING
+    return Exit.DONE if view.task.status is TaskStatus.SUCCEEDED else Exit.UNSUCCESSFUL
+
+
+def print_view(view: TaskView, *, as_json: bool, duplicate: bool = False) -> None:
+    """Print everything of a task."""
+    body = full(view, duplicate=True) if duplicate else full(view)
+    if as_json:
+        print_json(body)
+    else:
+        print_members(body)
+
+
+async def _ended(task_id: str, tasks: TaskService, *, clock: Clock, limit: timedelta) -> TaskView:
+    """Look at a task until it has ended or *limit* has passed, whatever the broker does meanwhile."""
+    ends_at = clock.monotonic() + limit.total_seconds()
+    pauses = _pauses()
+    while True:
+        try:
+            view = await tasks.get(task_id)
+        except BrokerUnavailable:
+            if clock.monotonic() >= ends_at:
+                raise
+        else:
+            if view.task.is_terminal or clock.monotonic() >= ends_at:
+                return view
+        left = timedelta(seconds=max(0.0, ends_at - clock.monotonic()))
+        await clock.sleep(min(next(pauses), left))
+
+
+def _pauses() -> Iterator[timedelta]:
+    pause = SHORTEST_LOOK
+    while True:
+        yield pause
+        pause = min(pause * 1.5, LONGEST_LOOK)
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds that an option gives."""
+    value = float(text)
+    if not 0 <= value <= timedelta(days=365).total_seconds():
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text!r}")
+    return value

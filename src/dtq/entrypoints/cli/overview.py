@@ -1,0 +1,84 @@
+"""dtq workers, audit: who works, and who did what."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from dtq.entrypoints.cli.exits import Exit
+from dtq.entrypoints.cli.output import print_json, print_rows
+from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit
+from dtq.entrypoints.cli.session import container_of, with_broker
+from dtq.entrypoints.container import Container
+from dtq.entrypoints.operator_views import WorkerList, audit_list, worker_body
+
+if TYPE_CHECKING:
+    from dtq.entrypoints.cli.parsers import Commands
+
+
+def add_to(commands: "Commands") -> None:
+    """Add the commands that only look."""
+    parser = add_command(
+        commands,
+        "workers",
+        does="list workers with what their last heartbeats say",
+        run=show_workers,
+        examples=["dtq workers"],
+    )
+    add_limit(parser)
+    add_json(parser)
+    parser = add_command(
+        commands,
+        "audit",
+        does="list what operators did or were refused, the last first",
+        run=show_audit,
+        examples=["dtq audit --limit 20"],
+    )
+    add_limit(parser)
+    add_json(parser)
+
+
+def show_workers(arguments: Namespace) -> Exit:
+    """List workers."""
+
+    async def use(container: Container) -> Exit:
+        workers = [worker_body(view) for view in await container.workers().all(limit=arguments.limit)]
+        if arguments.json:
+            print_json(WorkerList(workers=workers))
+            return Exit.DONE
+        headings = ("worker", "status", "queue", "active", "processed", "failed", "retried", "host", "last heartbeat")
+        rows = [
+            (
+                one.worker_id,
+                one.status,
+                one.queue,
+                None if one.active_tasks is None else f"{one.active_tasks}/{one.concurrency}",
+                one.tasks_processed,
+                one.tasks_failed,
+                one.tasks_retried,
+                one.hostname,
+                one.last_heartbeat,
+            )
+            for one in workers
+        ]
+        print_rows(headings, rows, empty="no workers")
+        return Exit.DONE
+
+    return with_broker(container_of(arguments), use)
+
+
+def show_audit(arguments: Namespace) -> Exit:
+    """List acts of operators."""
+
+    async def use(container: Container) -> Exit:
+        trail = audit_list(await container.trail().recent(limit=arguments.limit))
+        if arguments.json:
+            print_json(trail)
+            return Exit.DONE
+        headings = ("time", "actor", "action", "of", "count", "outcome", "request")
+        rows = [
+            (one.ts, one.actor, one.action, one.task_id or one.queue, one.count, one.outcome, one.request_id)
+            for one in trail.entries
+        ]
+        print_rows(headings, rows, empty="nothing yet")
+        return Exit.DONE
+
+    return with_broker(container_of(arguments), use)

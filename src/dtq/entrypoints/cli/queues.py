@@ -1,0 +1,146 @@
+"""dtq queues, queue pause, queue resume, queue stats, purge."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
+
+from dtq.domain.admission import DEFAULT_QUEUE
+from dtq.entrypoints.cli.confirming import check_confirmable, confirm
+from dtq.entrypoints.cli.exits import Exit
+from dtq.entrypoints.cli.output import print_json, print_line, print_members, print_rows
+from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_yes
+from dtq.entrypoints.cli.progress import progress
+from dtq.entrypoints.cli.session import actor, container_of, with_broker
+from dtq.entrypoints.container import Container
+from dtq.entrypoints.operator_views import QueueList, queue_body, queue_detail
+
+if TYPE_CHECKING:
+    from dtq.entrypoints.cli.parsers import Commands
+
+_FIGURES = """depth counts tasks that wait or run; pending those that a worker has read; retry_scheduled those that
+wait for their time. dlq_depth counts the dead letters of all queues. workers_active is as of the last
+heartbeats, and so approximate; the others are exact."""
+
+
+def add_to(commands: "Commands") -> None:
+    """Add the commands of queues."""
+    parser = add_command(
+        commands, "queues", does="list queues with their figures", run=show_all, examples=["dtq queues"]
+    )
+    add_limit(parser)
+    add_json(parser)
+    group = add_group(commands, "queue", does="pause a queue, resume it, or show its figures")
+    parser = add_command(
+        group,
+        "pause",
+        does="let nothing new start in a queue; what runs goes on, and tasks are still taken in",
+        run=pause,
+        examples=["dtq queue pause mail"],
+    )
+    parser.add_argument("queue", metavar="QUEUE")
+    add_json(parser)
+    parser = add_command(
+        group, "resume", does="let work start again in a queue", run=resume, examples=["dtq queue resume mail"]
+    )
+    parser.add_argument("queue", metavar="QUEUE")
+    add_json(parser)
+    parser = add_command(
+        group,
+        "stats",
+        does="show the figures of a queue",
+        run=show,
+        notes=_FIGURES,
+        examples=["dtq queue stats mail"],
+    )
+    parser.add_argument("queue", nargs="?", default=DEFAULT_QUEUE, metavar="QUEUE", help=f"default: {DEFAULT_QUEUE}")
+    add_json(parser)
+    parser = add_command(
+        commands,
+        "purge",
+        does="cancel all tasks that wait in a queue and that no worker has read",
+        run=purge,
+        notes="It asks first. Tasks that run, that are delayed, or that wait for a retry stay.",
+        examples=["dtq purge --queue mail", "dtq purge --queue mail --yes"],
+    )
+    parser.add_argument("--queue", required=True, metavar="QUEUE")
+    add_yes(parser)
+    add_json(parser)
+
+
+def show_all(arguments: Namespace) -> Exit:
+    """List queues."""
+
+    async def use(container: Container) -> Exit:
+        queues = [queue_body(stats) for stats in await container.queues().all(limit=arguments.limit)]
+        if arguments.json:
+            print_json(QueueList(queues=queues))
+        else:
+            headings = ("queue", "depth", "pending", "paused", "retry_scheduled")
+            print_rows(headings, [tuple(asdict(queue).values()) for queue in queues], empty="no queues")
+        return Exit.DONE
+
+    return with_broker(container_of(arguments), use)
+
+
+def show(arguments: Namespace) -> Exit:
+    """Show everything about a queue."""
+
+    async def use(container: Container) -> Exit:
+        detail = queue_detail(await container.queues().detail(arguments.queue))
+        if arguments.json:
+            print_json(detail)
+        else:
+            print_members(detail)
+        return Exit.DONE
+
+    return with_broker(container_of(arguments), use)
+
+
+def pause(arguments: Namespace) -> Exit:
+    """Pause a queue."""
+
+    async def use(container: Container) -> Exit:
+        await container.queues().pause(arguments.queue, by=actor(container))
+        return _switched(arguments, paused=True)
+
+    return with_broker(container_of(arguments), use)
+
+
+def resume(arguments: Namespace) -> Exit:
+    """Resume a queue."""
+
+    async def use(container: Container) -> Exit:
+        await container.queues().resume(arguments.queue, by=actor(container))
+        return _switched(arguments, paused=False)
+
+    return with_broker(container_of(arguments), use)
+
+
+def purge(arguments: Namespace) -> Exit:
+    """Cancel what waits in a queue."""
+    check_confirmable(yes=arguments.yes)
+
+    async def use(container: Container) -> Exit:
+        queues = container.queues()
+        stats = await queues.stats(arguments.queue)
+        waiting = stats.depth - stats.pending
+        if not arguments.yes:
+            confirm(f"cancel the {waiting} tasks that wait in queue {arguments.queue}?")
+        with progress("purging", total=waiting) as advance:
+            purged = await queues.purge(arguments.queue, by=actor(container), on_progress=advance)
+        if arguments.json:
+            print_json({"queue": arguments.queue, "purged": purged})
+        else:
+            print_line(f"{purged} tasks of {arguments.queue} cancelled")
+        return Exit.DONE
+
+    return with_broker(container_of(arguments), use)
+
+
+def _switched(arguments: Namespace, *, paused: bool) -> Exit:
+    if arguments.json:
+        print_json({"queue": arguments.queue, "paused": paused})
+    else:
+        print_line(f"{arguments.queue} {'paused' if paused else 'resumed'}")
+    return Exit.DONE
