@@ -18,6 +18,7 @@ class Loss(Enum):
 
     BEFORE = "it does not reach the broker"
     AFTER = "it is carried out, and its reply is lost"
+    GARBLED = "it is carried out, and its reply raises what nobody expects"
 
 
 class UnknownFault(Exception):
@@ -72,6 +73,8 @@ class Link:
         if loss is Loss.BEFORE or self._is_cut():
             raise BrokerUnavailable("the link is down")
         answer = await call()
+        if loss is Loss.GARBLED:
+            raise UnknownFault(method)
         if loss is Loss.AFTER or self._is_cut():
             raise OutcomeUnknown("the reply was lost")
         return answer

@@ -238,6 +238,9 @@ class World:
         for staff in self.staff:
             staff.life.cancel()
         await asyncio.gather(*(staff.life for staff in self.staff), return_exceptions=True)
+        for staff in self.staff:
+            # a thread that comes late would leave its mark on the next test
+            staff.worker._crew.pool.shutdown(wait=True)  # noqa: SLF001 - a worker never waits for its threads
         await settle()
 
 

@@ -114,7 +114,7 @@ class Poll:
         fetched, deliveries = await self._fetch(woken, room=room, is_reaping=is_reaping)
         taken = [delivery.receipt for delivery in deliveries]
         if parts.stop.is_raised():
-            await parts.hand_back.give({*woken, *taken})
+            # nothing starts any more: what was taken is handed back by finish()
             return None
         await parts.hand_back.give(set(woken).difference(taken))
         await parts.starting.start(deliveries)
