@@ -21,6 +21,10 @@ class Loss(Enum):
     GARBLED = "it is carried out, and its reply raises what nobody expects"
 
 
+LOSSES = (Loss.BEFORE, Loss.AFTER)
+"""What an unreachable broker looks like."""
+
+
 class UnknownFault(Exception):
     """What nobody expects."""
 

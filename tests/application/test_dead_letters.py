@@ -16,7 +16,7 @@ from dtq.domain.errors import (
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
 from tests.application import handlers
-from tests.application.link import Loss
+from tests.application.link import LOSSES, Loss
 from tests.application.world import POLICY_WITHOUT_DEAD_LETTERS, World
 from tests.factories import OPERATOR
 
@@ -128,7 +128,7 @@ async def test_a_malformed_letter_can_only_be_purged(world: World) -> None:
     assert 1 == await world.dead_letters.purge(by=OPERATOR)
 
 
-@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("loss", LOSSES)
 async def test_a_requeue_whose_reply_was_lost_happens_once(world: World, loss: Loss) -> None:
     task_id = await a_dead_letter(world)
     world.link.lose("commit", loss)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from dtq.domain.status import TaskStatus
 from tests.application import handlers
-from tests.application.link import Loss
+from tests.application.link import LOSSES, Loss
 from tests.application.world import World
 from tests.factories import OPERATOR, QUEUE
 
@@ -116,7 +116,7 @@ async def test_a_leader_that_stalls_past_its_term_leads_no_more(world: World) ->
 
 
 async def test_a_promotion_whose_reply_was_lost_happens_once(world: World) -> None:
-    for loss in Loss:
+    for loss in LOSSES:
         leader = await world.hire()
         await world.advance(1)
         handlers.runs.clear()

@@ -6,7 +6,7 @@ from dtq.application.settings import ExitCode
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
 from tests.application import handlers
-from tests.application.link import Loss
+from tests.application.link import LOSSES, Loss
 from tests.application.world import World
 
 S = TaskStatus
@@ -18,7 +18,7 @@ async def standing(world: World, task_id: str) -> tuple[TaskStatus, int]:
     return task.status, task.attempt
 
 
-@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("method", ["fetch", "wait", "commit", "release", "owned", "extend", "tell_queue"])
 async def test_a_call_that_goes_wrong_costs_no_task_and_no_attempt(world: World, method: str, loss: Loss) -> None:
     await world.age_server()
@@ -33,7 +33,7 @@ async def test_a_call_that_goes_wrong_costs_no_task_and_no_attempt(world: World,
     assert 0 == await world.pending()
 
 
-@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("loss", LOSSES)
 async def test_a_start_whose_reply_was_lost_runs_once(world: World, loss: Loss) -> None:
     staff = await world.hire()
     staff.link.lose("commit", loss)
@@ -65,7 +65,7 @@ async def test_a_start_that_is_taken_over_before_its_worker_hears_of_it_is_dropp
     assert 0 == staff.active
 
 
-@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("loss", LOSSES)
 async def test_a_finish_is_repeated_until_the_broker_takes_it(world: World, loss: Loss) -> None:
     staff = await world.hire()
     task_id = await world.submit("hold")

@@ -17,7 +17,7 @@ from dtq.domain.errors import (
     UnknownTaskType,
 )
 from dtq.domain.status import TaskStatus
-from tests.application.link import Loss
+from tests.application.link import LOSSES, Loss
 from tests.application.world import World
 from tests.factories import OPERATOR, QUEUE
 
@@ -125,7 +125,7 @@ async def test_a_full_queue_refuses(world: World) -> None:
         assert reason == raised.value.reason
 
 
-@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("fields", [FIELDS, KEYED])
 async def test_a_lost_reply_makes_no_second_task(world: World, loss: Loss, fields: dict[str, object]) -> None:
     world.link.lose("create", loss, times=2)

@@ -9,7 +9,7 @@ from dtq.domain.audit import DONE
 from dtq.domain.errors import BrokerUnavailable, InvalidRequest, TaskNotFound, TaskTerminal
 from dtq.domain.status import TaskStatus
 from dtq.ports.events import AuditLog
-from tests.application.link import Loss
+from tests.application.link import LOSSES, Loss
 from tests.application.world import World
 from tests.factories import OPERATOR
 
@@ -119,7 +119,7 @@ async def test_a_task_that_has_ended_is_not_cancelled(world: World) -> None:
     assert ["task.cancel"] == await audit_of(world)
 
 
-@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("loss", LOSSES)
 async def test_a_cancel_whose_reply_was_lost_happens_once(world: World, loss: Loss) -> None:
     task_id = await world.submit()
     world.link.lose("commit", loss)
