@@ -1,5 +1,5 @@
 """The deployments of the judged tests, for what is tried beside them."""
 
-from tests.judged.systems import pytest_runtest_makereport, system
+from tests.judged.systems import own_system, pytest_runtest_makereport, system
 
-__all__ = ["pytest_runtest_makereport", "system"]
+__all__ = ["own_system", "pytest_runtest_makereport", "system"]
