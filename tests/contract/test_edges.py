@@ -1,11 +1,29 @@
-"""Limits that several sources share, and moments that are neither before nor after."""
+"""Limits that several sources share, moments that are neither before nor after, and what comes first in a change."""
 
 from datetime import timedelta
+from itertools import count
 
 import pytest
 
+from dtq.domain.idempotency import record_of
+from dtq.ports.answers import Applied, Broken
 from tests.contract.harness import Harness
-from tests.contract.steps import PEER, VISIBILITY, claim_due, now, seconds, submit, take
+from tests.contract.kinds import KINDS, prepared
+from tests.contract.recording import recording
+from tests.contract.settling import settle
+from tests.contract.steps import (
+    PEER,
+    VISIBILITY,
+    claim_due,
+    key_record,
+    now,
+    seconds,
+    stored,
+    submit,
+    take,
+    version_of,
+    write,
+)
 from tests.factories import QUEUE, WORKER
 
 INSTANT = timedelta(milliseconds=1)
@@ -41,3 +59,36 @@ async def test_a_claim_is_stale_only_after_the_moment(harness: Harness) -> None:
     later = await broker.return_stale(claimed_before=claimed_at + INSTANT, now=claimed_at, limit=100)
 
     assert (0, 1) == (at_once, later)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_change_that_stops_before_it_is_stored_is_not_announced(harness: Harness, kind: str) -> None:
+    for writes in count():
+        change = await prepared(harness, kind, key=f"key-{writes}")
+        await harness.stop_after(writes)
+        async with recording(harness) as record:
+            answer = await write(harness, change)
+            told = await record.types(change.after.task_id)
+            version = version_of(await harness.backend.broker.load(change.after.task_id))
+        if isinstance(answer, Applied):
+            # whoever comes next gives a lifetime to what stopped before it had one
+            await settle(harness)
+            return
+
+        assert isinstance(answer, Broken)
+        assert [] == told or version == change.after.version
+
+
+@pytest.mark.parametrize("kind", ["succeed", "bury", "fail", "cancel_queued", "expire_at_start", "requeue"])
+async def test_a_change_that_stops_once_it_is_stored_has_its_idempotency_record(harness: Harness, kind: str) -> None:
+    for writes in count():
+        key = f"key-{writes}"
+        change = await prepared(harness, kind, key=key)
+        await harness.stop_after(writes)
+        answer = await write(harness, change)
+        if isinstance(answer, Applied):
+            return
+
+        assert isinstance(answer, Broken)
+        if change.after.version == (await stored(harness, change.after.task_id)).version:
+            assert record_of(change) == await key_record(harness, key)
