@@ -8,7 +8,7 @@ from dtq.domain.admission import AdmissionRules, admit
 from dtq.domain.audit import Actor
 from dtq.domain.change import Change
 from dtq.domain.delivery import Claim, FailurePolicy, finish, start
-from dtq.domain.events import EventType, worker_event
+from dtq.domain.events import EventType, pause_event, worker_event
 from dtq.domain.lifecycle import cancel, submit
 from dtq.domain.outcome import classify
 from dtq.domain.task import EntryId, LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
@@ -147,3 +147,13 @@ def test_what_libraries_log_has_the_same_form() -> None:
 
     fields = json.loads(stream.getvalue())
     assert ("error", "bad  thing", "uvicorn.error") == (fields["level"], fields["event"], fields["logger"])
+
+
+def test_an_event_that_repeats_its_queue_is_logged_once() -> None:
+    stream = io.StringIO()
+    event = pause_event(QueueName("mail"), event_id="e1", at=NOW, paused=True)
+
+    observer(stream).happened(event)
+
+    line = json.loads(stream.getvalue())
+    assert ("CONFIGURATION_CHANGED", "mail", True) == (line["event_type"], line["queue"], line["paused"])

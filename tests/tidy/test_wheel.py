@@ -26,7 +26,7 @@ def test_the_wheel_has_every_source_file_and_no_other(wheel: ZipFile) -> None:
     actual = {name for name in wheel.namelist() if not name.startswith("dtq-")}
 
     assert expected == actual
-    assert {".lua", ".py", ".typed"} == {Path(name).suffix for name in actual}
+    assert {".gz", ".js", ".lua", ".py", ".txt", ".typed"} == {Path(name).suffix for name in actual}
 
 
 def is_source(path: Path) -> bool:

@@ -92,14 +92,16 @@ class LogObserver:
             logging.WARNING if event.type in _WORRYING else logging.INFO,
             "event",
             event_type=event.type,
-            **_present(
-                task_id=event.task_id,
-                task_type=event.task_type,
-                queue=event.queue,
-                attempt=event.attempt,
-                worker_id=event.worker_id,
+            **{
                 **(event.metadata or {}),
-            ),
+                **_present(
+                    task_id=event.task_id,
+                    task_type=event.task_type,
+                    queue=event.queue,
+                    attempt=event.attempt,
+                    worker_id=event.worker_id,
+                ),
+            },
         )
 
     def noticed(self, what: str, **details: Detail) -> None:

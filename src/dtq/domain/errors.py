@@ -52,13 +52,13 @@ class UnknownTaskType(DtqError):
 
 
 class PayloadTooLarge(DtqError):
-    """The payload's text is larger than allowed."""
+    """The payload's text, or the request around it, is larger than allowed."""
 
     code = "PAYLOAD_TOO_LARGE"
 
-    def __init__(self, *, size: int, limit: int, field: str = "payload") -> None:
-        super().__init__(f"{field}: {size} bytes, at most {limit} are allowed")
-        self.problems = (FieldProblem(field, f"{size} bytes, at most {limit} are allowed"),)
+    def __init__(self, *, size: int, limit: int, field: str = "payload", unit: str = "bytes") -> None:
+        super().__init__(f"{field}: {size} {unit}, at most {limit} are allowed")
+        self.problems = (FieldProblem(field, f"{size} {unit}, at most {limit} are allowed"),)
 
 
 class QueueFull(DtqError):

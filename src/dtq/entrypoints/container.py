@@ -29,6 +29,7 @@ from dtq.application.fan_out import FanOut
 from dtq.application.queues import QueueService
 from dtq.application.settings import ExitCode, WorkerSettings
 from dtq.application.tasks import TaskService
+from dtq.application.waiting import Waiting
 from dtq.application.worker import Worker
 from dtq.application.workers import WorkerService
 from dtq.domain.admission import AdmissionRules, BrokerLimits
@@ -200,6 +201,7 @@ class Container(containers.DeclarativeContainer):
     log = providers.Singleton(_log_observer, settings, service, worker_id)
     observers = providers.List(log)
 
+    rules = providers.Callable(_rules, settings, registry)
     trail = providers.Singleton(AuditTrail, backend.provided.audit, clock=backend.provided.clock, observers=observers)
     tasks = providers.Singleton(
         TaskService,
@@ -209,7 +211,7 @@ class Container(containers.DeclarativeContainer):
         signals=backend.provided.signals,
         trail=trail,
         observers=observers,
-        rules=providers.Callable(_rules, settings, registry),
+        rules=rules,
         limits=providers.Callable(_limits, settings),
     )
     workers = providers.Singleton(
@@ -249,6 +251,7 @@ class Container(containers.DeclarativeContainer):
         buffer=settings.provided.ws_buffer,
         max_clients=settings.provided.ws_max_clients,
     )
+    waiting = providers.Singleton(Waiting, tasks, fan_out=fan_out, clock=backend.provided.clock)
     beat = providers.Singleton(_beat, backend)
     worker = providers.Singleton(
         Worker,

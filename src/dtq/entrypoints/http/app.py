@@ -5,26 +5,21 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from functools import cache
-from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
 
-from litestar import Litestar, Response, Router
+from litestar import Litestar
 from litestar.datastructures import MutableScopeHeaders
 from litestar.di import Provide
-from litestar.exceptions import NotFoundException
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.types import Message, Scope
 from litestar.types.asgi_types import HeaderScope
 
-import dtq
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
 from dtq.entrypoints.container import Container
-from dtq.entrypoints.http import health, stream, stream_events, stream_socket, tasks
+from dtq.entrypoints.http import health, routes, stream, stream_events, stream_socket
 from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
 from dtq.entrypoints.http.errors import exception_handlers
-from dtq.entrypoints.http.pages import OperationsPage
+from dtq.entrypoints.http.openapi import openapi_config
 from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
@@ -38,31 +33,40 @@ HANDSHAKES: Final = frozenset({"http.response.start", "websocket.accept", "webso
 RETRY_PREPARATION: Final = timedelta(seconds=1)
 
 T = TypeVar("T")
-AnyResponse = Response[Any]
 
 
 def create_app(container: Container) -> Litestar:
     """Build the application; the broker is not asked for anything before the first request or the lifespan."""
     settings = container.settings()
-    body_limit = settings.max_payload_bytes + ENVELOPE_BYTES
     socket = stream_socket.socket_at(settings.ws_path)
     guard = KeyGuard(key=settings.api_key, ids=container.ids(), observer=container.log())
     return Litestar(
-        route_handlers=[tasks.router(), health.health, health.ready, stream_events.watch, socket],
+        route_handlers=[
+            *routes.routers(settings, guard=guard),
+            health.health,
+            health.ready,
+            stream_events.watch,
+            socket,
+        ],
         dependencies={
             "tasks": _provided(container.tasks),
+            "waiting": _provided(container.waiting),
+            "queues": _provided(container.queues),
+            "dead_letters": _provided(container.dead_letters),
+            "workers": _provided(container.workers),
+            "trail": _provided(container.trail),
+            "registry": _provided(container.registry),
             "backend": _provided(container.backend),
-            "guard": _provided(lambda: guard),
             "streams": _provided(cache(lambda: stream.streams_of(container))),
         },
-        exception_handlers=exception_handlers(container.log(), body_limit=body_limit),
+        exception_handlers=exception_handlers(container.log()),
         before_send=[_name_request(container.ids())],
         lifespan=[
             lambda _: _prepared(container.backend(), observer=container.log()),
             lambda _: stream.closed_at_end(container.fan_out()),
         ],
-        request_max_body_size=body_limit,
-        openapi_config=_openapi(),
+        request_max_body_size=settings.max_payload_bytes + ENVELOPE_BYTES,
+        openapi_config=openapi_config(container.rules()),
         # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
         logging_config=None,
     )
@@ -108,21 +112,3 @@ async def _prepare(backend: Backend, *, observer: Observer) -> None:
             await backend.clock.sleep(RETRY_PREPARATION)
         else:
             return
-
-
-def _refuse_unknown(response: AnyResponse) -> AnyResponse:
-    if response.status_code == HTTPStatus.NOT_FOUND:
-        raise NotFoundException
-    return response
-
-
-def _openapi() -> OpenAPIConfig:
-    return OpenAPIConfig(
-        title="dtq",
-        version=dtq.__version__,
-        path="/docs",
-        render_plugins=[OperationsPage(), JsonRenderPlugin()],
-        # Litestar answers an unknown page below /docs by itself, in HTML; as an error it gets the form of all others
-        openapi_router=Router("/docs", route_handlers=[], include_in_schema=False, after_request=_refuse_unknown),
-        use_handler_docstrings=True,
-    )

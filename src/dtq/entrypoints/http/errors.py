@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.types import ExceptionHandlersMap
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dtq.domain.errors import (
     BrokerUnavailable,
@@ -17,13 +17,14 @@ from dtq.domain.errors import (
     IdempotencyInProgress,
     OutcomeUnknown,
     QueueFull,
+    Unauthorized,
     UnsuitableBroker,
 )
 from dtq.domain.text import clean
 from dtq.ports.events import Observer
 
 MEDIA_TYPE: Final = "application/problem+json"
-RETRY_AFTER_S: Final = "1"
+RETRY_AFTER_S: Final = 1
 
 STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
     "INVALID_TASK": HTTPStatus.BAD_REQUEST,
@@ -50,6 +51,32 @@ STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
     "INTERNAL": HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
+MEANINGS: Final[Mapping[str, str]] = {
+    "INVALID_TASK": "one or more fields of a submission break their bounds",
+    "UNKNOWN_TASK_TYPE": "no handler of this name is registered here",
+    "INVALID_REQUEST": "a query, an argument or the content type is wrong",
+    "UNAUTHORIZED": "the API key is missing or wrong",
+    "ORIGIN_NOT_ALLOWED": "a page of another origin wants to watch events",
+    "TASK_NOT_FOUND": "no task of this id is stored",
+    "QUEUE_NOT_FOUND": "no queue of this name is known",
+    "WORKER_NOT_FOUND": "no worker of this id is known",
+    "NOT_IN_DLQ": "the dead letters do not hold this task",
+    "NOT_FOUND": "there is no such page",
+    "METHOD_NOT_ALLOWED": "the page does not take this method",
+    "IDEMPOTENCY_IN_PROGRESS": "the key belongs to a task that is alive, named by `task_id`",
+    "CANCEL_REQUESTED": "the task runs; it is asked to stop, and will end cancelled",
+    "NOT_DEAD_LETTERED": "the task is no dead letter",
+    "TASK_TERMINAL": "the task has ended",
+    "DLQ_DISCARDED": "the dead letter was discarded",
+    "PAYLOAD_TOO_LARGE": "the payload, or the request around it, is too large",
+    "QUEUE_FULL": "a limit on waiting work is reached: queue_full, schedule_full or too_many_queues",
+    "BROKER_UNAVAILABLE": "the broker is away or full; the detail says whether the request may have been carried out",
+    "TOO_MANY_CLIENTS": "as many clients watch events, or wait for tasks, as may",
+    "UNSUITABLE_BROKER": "the server is too old, set up wrongly, or forbids what dtq needs",
+    "INTERNAL": "something that dtq did not expect; its log has more",
+}
+"""What each code tells, for people."""
+
 _FRAMEWORK_CODES: Final = {
     HTTPStatus.NOT_FOUND: "NOT_FOUND",
     HTTPStatus.METHOD_NOT_ALLOWED: "METHOD_NOT_ALLOWED",
@@ -66,25 +93,27 @@ class Fault(Struct, frozen=True):
 class Problem(Struct, frozen=True, kw_only=True):
     """What went wrong: `code` is stable, `detail` is for people."""
 
-    status: int
-    title: str
-    code: str
-    detail: str
-    errors: list[Fault] | UnsetType = UNSET
-    task_id: str | UnsetType = UNSET
+    status: Annotated[int, Meta(description="The status of the answer.")]
+    title: Annotated[str, Meta(description="The status in words.")]
+    code: Annotated[str, Meta(description="What went wrong, for programs; it never changes its meaning.")]
+    detail: Annotated[str, Meta(description="What went wrong, for people.")]
+    errors: Annotated[list[Fault], Meta(description="Each fault of an input field.")] | UnsetType = UNSET
+    task_id: Annotated[str, Meta(description="The task that an idempotency key belongs to.")] | UnsetType = UNSET
+    retry_after_s: Annotated[int, Meta(description="After how many seconds to try again.")] | UnsetType = UNSET
 
 
-def exception_handlers(observer: Observer, *, body_limit: int) -> ExceptionHandlersMap:
+def exception_handlers(observer: Observer) -> ExceptionHandlersMap:
     """Return what turns every exception into a problem document; unforeseen ones are reported to *observer*."""
 
     def foreseen(_: Request[Any, Any, Any], error: DtqError) -> Response[bytes]:
         return refusal(error)
 
-    def framework(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    def framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
         if error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return unforeseen(_, error)
+            return unforeseen(request, error)
         if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            problem = _problem("PAYLOAD_TOO_LARGE", f"the request is larger than {body_limit} bytes")
+            limit = request.route_handler.resolve_request_max_body_size()
+            problem = _problem("PAYLOAD_TOO_LARGE", f"the request is larger than {limit} bytes")
             return _response(problem, headers={})
         return _response(_problem_of_framework(error), headers=dict(error.headers or {}))
 
@@ -97,10 +126,11 @@ def exception_handlers(observer: Observer, *, body_limit: int) -> ExceptionHandl
 
 def refusal(error: DtqError) -> Response[bytes]:
     """Answer with what dtq refuses or cannot do."""
-    return _response(_problem_of(error), headers=_headers_of(error))
+    return _response(problem_of(error), headers=_headers_of(error))
 
 
-def _problem_of(error: DtqError) -> Problem:
+def problem_of(error: DtqError) -> Problem:
+    """Describe what dtq refuses or cannot do."""
     problems: tuple[FieldProblem, ...] = getattr(error, "problems", ())
     problem = _problem(error.code, _detail_of(error))
     if problems:
@@ -108,7 +138,8 @@ def _problem_of(error: DtqError) -> Problem:
         problem = msgspec.structs.replace(problem, errors=faults)
     if isinstance(error, IdempotencyInProgress):
         problem = msgspec.structs.replace(problem, task_id=error.task_id)
-    return problem
+    wait = _retry_after(error)
+    return problem if wait is None else msgspec.structs.replace(problem, retry_after_s=wait)
 
 
 def _detail_of(error: DtqError) -> str:
@@ -124,16 +155,18 @@ def _detail_of(error: DtqError) -> str:
             return str(error)
 
 
-def _headers_of(error: DtqError) -> dict[str, str]:
+def _retry_after(error: DtqError) -> int | None:
+    """Say after how many seconds to try again; None where that would not help."""
     if isinstance(error, QueueFull):
-        return {"Retry-After": str(error.retry_after_s)}
-    match STATUS_OF.get(error.code):
-        case HTTPStatus.SERVICE_UNAVAILABLE:
-            return {"Retry-After": RETRY_AFTER_S}
-        case HTTPStatus.UNAUTHORIZED:
-            return {"WWW-Authenticate": "X-API-Key"}
-        case _:
-            return {}
+        return error.retry_after_s
+    return RETRY_AFTER_S if STATUS_OF.get(error.code) is HTTPStatus.SERVICE_UNAVAILABLE else None
+
+
+def _headers_of(error: DtqError) -> dict[str, str]:
+    wait = _retry_after(error)
+    if wait is not None:
+        return {"Retry-After": str(wait)}
+    return {"WWW-Authenticate": "X-API-Key"} if isinstance(error, Unauthorized) else {}
 
 
 def _problem_of_framework(error: HTTPException) -> Problem:

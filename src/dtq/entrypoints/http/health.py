@@ -10,6 +10,8 @@ from litestar.di import NamedDependency
 
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
+from dtq.entrypoints.http import examples
+from dtq.entrypoints.http.describe import answer, operation
 from dtq.entrypoints.http.errors import RETRY_AFTER_S
 from dtq.entrypoints.http.schemas import Health, Readiness
 from dtq.ports.backend import Backend
@@ -18,18 +20,33 @@ PATIENCE: Final = timedelta(seconds=2)
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)
 
 
-@get("/health", tags=["health"], summary="Is the process alive?")
+@get(
+    "/health",
+    operation_class=operation(),
+    tags=["health"],
+    summary="Is the process alive?",
+    responses={HTTPStatus.OK: answer(Health, "It is", {"status": "ok"})},
+)
 async def health() -> Health:
     """Answer as long as the process lives, whatever the broker does."""
     return Health()
 
 
-@get("/ready", tags=["health"], summary="Can requests be served?")
+@get(
+    "/ready",
+    operation_class=operation(),
+    tags=["health"],
+    summary="Can requests be served?",
+    responses={
+        HTTPStatus.OK: answer(Readiness, "They can", examples.READY),
+        HTTPStatus.SERVICE_UNAVAILABLE: answer(Readiness, "They cannot: the problems say why", examples.NOT_READY),
+    },
+)
 async def ready(backend: NamedDependency[Backend]) -> Response[Readiness]:
     """Answer 200 if the broker can be used now, otherwise 503 with what stands in the way."""
     state = await readiness(backend)
     if state.problems:
-        headers = {"Retry-After": RETRY_AFTER_S}
+        headers = {"Retry-After": str(RETRY_AFTER_S)}
         status = HTTPStatus.SERVICE_UNAVAILABLE
         return Response(state, status_code=status, media_type=MediaType.JSON, headers=headers)
     return Response(state, status_code=HTTPStatus.OK, media_type=MediaType.JSON)

@@ -1,50 +1,50 @@
 """The endpoints of tasks."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from litestar import Request, Response, Router, get, post
+from litestar import Response, get, post
 from litestar.di import NamedDependency
-from litestar.openapi.spec import OpenAPIMediaType, Operation, Reference, RequestBody, Schema
-from litestar.openapi.spec.enums import OpenAPIType
-from litestar.params import FromPath, FromQuery
+from litestar.params import FromPath
 
 from dtq.application.tasks import Submitted, TaskService
+from dtq.application.waiting import Waiting
+from dtq.domain.audit import Actor
 from dtq.domain.errors import TaskNotFound
-from dtq.entrypoints.http.auth import KEY_HEADER, KeyGuard
+from dtq.entrypoints.http import examples
+from dtq.entrypoints.http.describe import IDEMPOTENCY_KEY, JSON, TASK_ID, answer, operation, problems
+from dtq.entrypoints.http.queries import LIMIT, QUEUE, STATUS, WAIT, AnyRequest
 from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, check_content_type, task_fields, with_header
 from dtq.entrypoints.views import TaskBody, TaskList, full, listed
 
-JSON: Final = "application/json"
-DEFAULT_LIMIT: Final = 50
-
-AnyRequest = Request[Any, Any, Any]
+_RECENT: Final = (QUEUE, STATUS, LIMIT)
 
 
-@dataclass
-class _SubmitOperation(Operation):
-    """Describes the body that the handler reads by itself, so that payload text stays as it was sent."""
-
-    def __post_init__(self) -> None:
-        text, number = Schema(type=OpenAPIType.STRING), Schema(type=OpenAPIType.INTEGER)
-        members: dict[str, Reference | Schema] = {
-            "task_type": text,
-            "payload": Schema(type=OpenAPIType.OBJECT),
-            "queue": text,
-            "idempotency_key": text,
-            "max_attempts": number,
-            "priority": number,
-            "timeout_ms": number,
-            "delay_seconds": Schema(type=OpenAPIType.NUMBER),
-            "metadata": Schema(type=OpenAPIType.OBJECT),
-        }
-        schema = Schema(type=OpenAPIType.OBJECT, properties=members, required=["task_type", "payload"])
-        self.request_body = RequestBody(content={JSON: OpenAPIMediaType(schema=schema)}, required=True)
-
-
-@post("/", status_code=HTTPStatus.ACCEPTED, operation_class=_SubmitOperation, summary="Submit a task")
+@post(
+    "/",
+    status_code=HTTPStatus.ACCEPTED,
+    operation_class=operation(IDEMPOTENCY_KEY, body="SubmitTask"),
+    summary="Submit a task",
+    responses={
+        HTTPStatus.ACCEPTED: answer(Accepted, "The task is accepted", examples.ACCEPTED),
+        HTTPStatus.OK: answer(
+            TaskBody | GoneDuplicate,  # type: ignore[arg-type]  # Litestar describes a union as one schema of several
+            "A duplicate: the ended task that the idempotency key belongs to",
+            examples.DUPLICATE,
+            examples.GONE_DUPLICATE,
+        ),
+        **problems(
+            "INVALID_TASK",
+            "UNKNOWN_TASK_TYPE",
+            "INVALID_REQUEST",
+            "IDEMPOTENCY_IN_PROGRESS",
+            "PAYLOAD_TOO_LARGE",
+            "QUEUE_FULL",
+            "BROKER_UNAVAILABLE",
+        ),
+    },
+)
 async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Response[bytes]:
     """Accept a task (202), or answer with the ended task that its idempotency key belongs to (200)."""
     check_content_type(request.headers.get("content-type"))
@@ -57,40 +57,64 @@ async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Re
     return _json(accepted, status=HTTPStatus.ACCEPTED, headers=location)
 
 
-@get("/{task_id:str}", summary="Show a task")
-async def show(task_id: FromPath[str], tasks: NamedDependency[TaskService]) -> TaskBody:
-    """Return a task with everything that is known of it."""
-    return full(await tasks.get(task_id))
+@get(
+    "/{task_id:str}",
+    opt={"queries": (WAIT,)},
+    operation_class=operation(TASK_ID, WAIT),
+    summary="Show a task",
+    responses={
+        HTTPStatus.OK: answer(TaskBody, "The task", examples.TASK),
+        **problems("INVALID_REQUEST", "TASK_NOT_FOUND", "BROKER_UNAVAILABLE", "TOO_MANY_CLIENTS"),
+    },
+)
+async def show(request: AnyRequest, task_id: FromPath[str], *, waiting: NamedDependency[Waiting]) -> TaskBody:
+    """Return a task with everything that is known of it, where `wait` is given as soon as it has ended."""
+    return full(await waiting.ended(task_id, within=WAIT.of(request)))
 
 
-@get("/", summary="List tasks")
-async def show_recent(
-    tasks: NamedDependency[TaskService],
-    queue: FromQuery[str | None] = None,
-    status: FromQuery[str | None] = None,
-    limit: FromQuery[int] = DEFAULT_LIMIT,
-) -> TaskList:
-    """Return the last tasks, the newest first, of one queue or status where that is asked."""
+@get(
+    "/",
+    opt={"queries": _RECENT},
+    operation_class=operation(*_RECENT),
+    summary="List tasks",
+    responses={
+        HTTPStatus.OK: answer(TaskList, "The last tasks, the newest first", examples.TASKS),
+        **problems("INVALID_REQUEST", "BROKER_UNAVAILABLE"),
+    },
+)
+async def show_recent(request: AnyRequest, tasks: NamedDependency[TaskService]) -> TaskList:
+    """Return the last tasks, the newest first, of one queue or status where that is asked.
+
+    Only the last 10,000 tasks are looked through.
+    """
+    queue, status, limit = QUEUE.of(request), STATUS.of(request), LIMIT.of(request)
     return listed(await tasks.recent(queue=queue, status=status, limit=limit))
 
 
-@post("/{task_id:str}/cancel", status_code=HTTPStatus.ACCEPTED, summary="Cancel a task")
+@post(
+    "/{task_id:str}/cancel",
+    status_code=HTTPStatus.ACCEPTED,
+    opt={"action": "task.cancel"},
+    operation_class=operation(TASK_ID),
+    summary="Cancel a task",
+    responses={
+        HTTPStatus.ACCEPTED: answer(Accepted, "The task waited, and is canceled", examples.CANCELLED),
+        **problems(
+            "INVALID_REQUEST",
+            "UNAUTHORIZED",
+            "TASK_NOT_FOUND",
+            "CANCEL_REQUESTED",
+            "TASK_TERMINAL",
+            "BROKER_UNAVAILABLE",
+        ),
+    },
+)
 async def cancel(
-    request: AnyRequest,
-    task_id: FromPath[str],
-    *,
-    tasks: NamedDependency[TaskService],
-    guard: NamedDependency[KeyGuard],
+    task_id: FromPath[str], *, actor: NamedDependency[Actor], tasks: NamedDependency[TaskService]
 ) -> Accepted:
-    """Cancel a waiting task (202) or ask for the cancellation of a running one (409)."""
-    actor = guard.admit(request.scope, action="task.cancel", given=request.headers.get(KEY_HEADER))
+    """Cancel a waiting task (202) or ask for the cancellation of a running one (409, each time)."""
     task = await tasks.cancel(task_id, by=actor)
     return Accepted(task_id=task.task_id, status=task.status)
-
-
-def router() -> Router:
-    """Return the endpoints, under their common path."""
-    return Router("/api/v1/tasks", route_handlers=[submit, show, show_recent, cancel], tags=["tasks"])
 
 
 async def _duplicate(submitted: Submitted, tasks: TaskService) -> TaskBody | GoneDuplicate:

@@ -1,0 +1,148 @@
+"""Many submissions in one request: one answer each, in order, and no bad one harms another."""
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Annotated, Final
+
+import msgspec
+from litestar import post
+from litestar.di import NamedDependency
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from dtq.application.tasks import MAX_SUBMISSIONS, Submitted, TaskService
+from dtq.domain.errors import DtqError, FieldProblem, InvalidRequest, PayloadTooLarge
+from dtq.domain.json_text import MAX_DEPTH
+from dtq.domain.status import TaskStatus
+from dtq.entrypoints.http import examples
+from dtq.entrypoints.http.describe import answer, operation, problems
+from dtq.entrypoints.http.errors import Problem, problem_of
+from dtq.entrypoints.http.queries import AnyRequest
+from dtq.entrypoints.http.schemas import check_content_type, task_fields
+
+MAX_BRACKETS: Final = 500_000
+"""A body with more of them is not looked through for the item that nests too deep."""
+
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
+_KEPT_DEPTH: Final = 2 * MAX_DEPTH
+
+
+class BatchItem(Struct, frozen=True, kw_only=True):
+    """What became of one submission: its task where there is one, otherwise the problem."""
+
+    index: Annotated[int, Meta(description="The place of the submission in the request, from 0.")]
+    status_code: Annotated[int, Meta(description="The status that the submission would have been answered with alone.")]
+    task_id: str | UnsetType = UNSET
+    status: TaskStatus | UnsetType | None = UNSET
+    duplicate: bool | UnsetType = UNSET
+    problem: Problem | UnsetType = UNSET
+
+
+class BatchAnswer(Struct, frozen=True, kw_only=True):
+    """One result for each submission, in the order of the request."""
+
+    results: list[BatchItem]
+    accepted: Annotated[int, Meta(description="How many were accepted as new tasks.")]
+    duplicates: Annotated[int, Meta(description="How many stand for tasks that have ended already.")]
+    refused: Annotated[int, Meta(description="How many were refused.")]
+
+
+class _Batch(Struct, forbid_unknown_fields=True):
+    tasks: list[Raw]
+
+
+_decode: Final = msgspec.json.Decoder(_Batch).decode
+
+
+@post(
+    "/batch",
+    status_code=HTTPStatus.OK,
+    operation_class=operation(body="SubmitBatch"),
+    summary="Submit many tasks",
+    responses={
+        HTTPStatus.OK: answer(BatchAnswer, "One result for each submission, in order", examples.BATCH),
+        **problems("INVALID_REQUEST", "PAYLOAD_TOO_LARGE"),
+    },
+)
+async def submit_batch(request: AnyRequest, tasks: NamedDependency[TaskService]) -> BatchAnswer:
+    """Accept up to 1,000 tasks. Each is accepted or refused by itself; each may carry its own idempotency key."""
+    check_content_type(request.headers.get("content-type"))
+    if "idempotency-key" in request.headers:
+        raise InvalidRequest((FieldProblem("Idempotency-Key", "belongs to one task: name it in each item instead"),))
+    items = [_fields(item) for item in _items(await request.body())]
+    submissions = [item for item in items if not isinstance(item, DtqError)]
+    answers = iter(await tasks.submit_many(submissions) if submissions else ())
+    results = [item if isinstance(item, DtqError) else next(answers) for item in items]
+    return _answer([_result(index, result) for index, result in enumerate(results)])
+
+
+def _items(body: bytes) -> Sequence[Raw]:
+    """Part a request into its submissions. Raises InvalidRequest, or PayloadTooLarge."""
+    try:
+        batch = _parted(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest((FieldProblem("body", f'must be a JSON object {{"tasks": [...]}}: {error}'),)) from error
+    if not batch.tasks:
+        raise InvalidRequest((FieldProblem("tasks", f"must be 1..{MAX_SUBMISSIONS} submissions"),))
+    if len(batch.tasks) > MAX_SUBMISSIONS:
+        raise PayloadTooLarge(size=len(batch.tasks), limit=MAX_SUBMISSIONS, field="tasks", unit="submissions")
+    return batch.tasks
+
+
+def _parted(body: bytes) -> _Batch:
+    try:
+        return _decode(body)
+    except RecursionError as error:
+        if body.count(b"[") + body.count(b"{") > MAX_BRACKETS:
+            raise InvalidRequest((FieldProblem("body", f"nested deeper than {MAX_DEPTH} levels"),)) from error
+    # one item that nests deeper than any parser follows is to harm no other
+    return _decode(_pruned(body))
+
+
+def _pruned(body: bytes) -> bytes:
+    """Leave out what nests so deep that it is refused anyway; what it stood in is still too deep."""
+    kept: list[bytes] = []
+    depth = begin = 0
+    for token in _TOKENS.finditer(body):
+        match token.group():
+            case b"[" | b"{":
+                depth += 1
+                if depth == _KEPT_DEPTH:
+                    kept.append(body[begin : token.end()])
+                    begin = len(body)
+            case b"]" | b"}":
+                if depth == _KEPT_DEPTH:
+                    begin = token.start()
+                depth -= 1
+            case _:
+                pass
+    return b"".join([*kept, body[begin:]])
+
+
+def _fields(item: Raw) -> Mapping[str, object] | DtqError:
+    try:
+        return task_fields(bytes(item))
+    except DtqError as error:
+        return error
+
+
+def _result(index: int, result: Submitted | DtqError) -> BatchItem:
+    if isinstance(result, DtqError):
+        problem = problem_of(result)
+        return BatchItem(index=index, status_code=problem.status, problem=problem, task_id=problem.task_id)
+    return BatchItem(
+        index=index,
+        status_code=HTTPStatus.OK if result.duplicate else HTTPStatus.ACCEPTED,
+        task_id=result.task_id,
+        status=None if result.task is None else result.task.status,
+        duplicate=result.duplicate,
+    )
+
+
+def _answer(results: list[BatchItem]) -> BatchAnswer:
+    return BatchAnswer(
+        results=results,
+        accepted=sum(result.status_code == HTTPStatus.ACCEPTED for result in results),
+        duplicates=sum(result.duplicate is True for result in results),
+        refused=sum(result.problem is not UNSET for result in results),
+    )

@@ -1,0 +1,82 @@
+"""Which endpoints there are, and which of them need the key."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from litestar import Router
+from litestar.di import Provide
+from litestar.handlers.base import BaseRouteHandler
+
+from dtq.entrypoints.config import Settings
+from dtq.entrypoints.http import batch, dead_letters, overview, queues, tasks
+from dtq.entrypoints.http.auth import AnyConnection, KeyGuard, actor_of
+from dtq.entrypoints.http.queries import refuse_unknown
+
+SECURITY_SCHEME: Final = "ApiKey"
+
+
+def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
+    """Return the endpoints below /api/v1."""
+    return [
+        Router(
+            "/api/v1/tasks",
+            route_handlers=[tasks.submit, tasks.show, tasks.show_recent],
+            before_request=refuse_unknown,
+            tags=["tasks"],
+        ),
+        Router(
+            "/api/v1/tasks",
+            route_handlers=[batch.submit_batch],
+            before_request=refuse_unknown,
+            request_max_body_size=settings.max_batch_bytes,
+            tags=["tasks"],
+        ),
+        Router(
+            "/",
+            route_handlers=[queues.show_all, queues.show],
+            before_request=refuse_unknown,
+            tags=["queues"],
+        ),
+        Router(
+            "/",
+            route_handlers=[dead_letters.show_recent, dead_letters.show],
+            before_request=refuse_unknown,
+            tags=["dead letters"],
+        ),
+        Router(
+            "/",
+            route_handlers=[
+                overview.show_workers,
+                overview.show_worker,
+                overview.show_audit,
+                overview.show_task_types,
+            ],
+            before_request=refuse_unknown,
+        ),
+        _guarded(guard, settings),
+    ]
+
+
+def _guarded(guard: KeyGuard, settings: Settings) -> Router:
+    """Return the destructive acts: whoever asks for one must have the key, where there is one."""
+
+    def let_in(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+        # a function of its own: Litestar copies what it is given, and the guard's log cannot be copied
+        guard.let_in(connection, handler)
+
+    return Router(
+        "/api/v1",
+        route_handlers=[
+            Router("/tasks", route_handlers=[tasks.cancel], tags=["tasks"]),
+            Router("/queue", route_handlers=[queues.pause, queues.resume, queues.purge], tags=["queues"]),
+            Router(
+                "/dlq",
+                route_handlers=[dead_letters.requeue, dead_letters.discard, dead_letters.purge],
+                tags=["dead letters"],
+            ),
+        ],
+        guards=[let_in],
+        dependencies={"actor": Provide(actor_of, sync_to_thread=False)},
+        before_request=refuse_unknown,
+        security=[{SECURITY_SCHEME: []}] if settings.api_key else None,
+    )
