@@ -9,7 +9,7 @@ from tests.judged.system import System
 from tests.servers import RedisServer, start_own
 
 Record = Callable[[str, object], None]
-"""The type of pytest's record_property: judged figures stand in the report of a run."""
+"""The type of pytest's record_testsuite_property: judged figures stand in the report of a run."""
 
 TAIL = 4000
 SYSTEM = pytest.StashKey[System]()

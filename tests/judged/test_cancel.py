@@ -11,7 +11,7 @@ from tests.judged.system import Api, System, a_gated_task, a_task
 from tests.judged.waiting import wait_until
 
 DEFAULTS = {"DTQ_VISIBILITY_TIMEOUT_S": "30", "DTQ_HEARTBEAT_INTERVAL_S": "5"}
-CANCELS = 5
+CANCELS = 4
 
 
 def cancel_seconds(system: System, api: Api) -> float:

@@ -112,7 +112,9 @@ def wreak_havoc(system: System, workers: list[Worker], *, begin: float) -> int:
 
 
 @pytest.mark.timeout(CHAOS_S + REST_WITHIN_S + 120)
-def test_nothing_is_lost_when_workers_and_redis_are_killed(durable_system: System, record_property: Record) -> None:
+def test_nothing_is_lost_when_workers_and_redis_are_killed(
+    durable_system: System, record_testsuite_property: Record
+) -> None:
     system = durable_system
     api = system.api()
     workers = [system.worker(concurrency=CONCURRENCY) for _ in range(WORKERS)]
@@ -129,8 +131,8 @@ def test_nothing_is_lost_when_workers_and_redis_are_killed(durable_system: Syste
     found = census.see_every_task_ended_once(system, accepted)
     see_each_ended_as_it_should(found, accepted)
     census.see_attempts_bounded(system, max_attempts=MAX_ATTEMPTS)
-    record_property("worker_kills", kills)
-    record_property("duplicate_runs", census.duplicate_runs(system))
+    record_testsuite_property("worker_kills", kills)
+    record_testsuite_property("duplicate_runs", census.duplicate_runs(system))
     assert census.duplicate_runs(system) <= (kills + WORKERS) * CONCURRENCY
     census.see_nothing_left(system)
     see_no_event_after_the_end(witness.stop(), accepted)

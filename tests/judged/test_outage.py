@@ -45,7 +45,7 @@ def refusals(api: Api, name: str, *, until: float) -> list[tuple[int, float]]:
 @pytest.mark.timeout(OUTAGE_S + 120)
 @pytest.mark.parametrize("harm", HARMS)
 def test_an_outage_is_answered_with_503_and_ends_no_process(
-    own_system: System, harm: str, record_property: Record
+    own_system: System, harm: str, record_testsuite_property: Record
 ) -> None:
     system = own_system
     begin, heal = HARMS[harm]
@@ -67,7 +67,7 @@ def test_an_outage_is_answered_with_503_and_ends_no_process(
         name: {status for status, _ in found} for name, found in answers.items()
     }
     slowest = {name: max(seconds for _, seconds in found) for name, found in answers.items()}
-    record_property("slowest_s", slowest)
+    record_testsuite_property(f"slowest_s while {harm}", slowest)
     assert max(slowest.values()) < ANSWER_WITHIN_S, slowest
     assert 200 == health
     wait_until(lambda: api.answers("/ready"), within=BACK_WITHIN_S, what="the API is ready again")
