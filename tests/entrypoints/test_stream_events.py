@@ -51,7 +51,7 @@ async def test_filters_are_those_of_the_websocket() -> None:
     assert ["mail", "print"] == [msgspec.json.decode(one["data"])["queue"] for one in fields(stream.body)[2:]]
 
 
-@pytest.mark.parametrize("query", ["queue=Mail", "type=nothing", "task_id=1", "quee=mail"])
+@pytest.mark.parametrize("query", ["queue=Mail", "type=nothing", "task_id=1", "shape=mail"])
 async def test_a_bad_filter_is_refused_in_the_same_words(query: str) -> None:
     api = StreamApp()
 

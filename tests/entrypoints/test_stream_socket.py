@@ -41,7 +41,7 @@ async def test_filters_are_query_parameters_that_may_be_repeated() -> None:
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("queue=Mail", "queue"), ("type=nothing", "type"), ("task_id=1", "task_id"), ("quee=mail", "quee")],
+    [("queue=Mail", "queue"), ("type=nothing", "type"), ("task_id=1", "task_id"), ("shape=mail", "shape")],
 )
 async def test_a_bad_filter_is_refused_with_a_document_that_says_why(query: str, field: str) -> None:
     api = StreamApp()

@@ -16,8 +16,12 @@ ALLOWED = {
     "src/dtq/entrypoints/modules.py": {"importlib.import_module"},
     "src/dtq/entrypoints/children.py": {"subprocess.Popen", "asyncio.create_subprocess_exec", "ctypes.CDLL"},
     "src/dtq/entrypoints/container.py": {"point.load"},
+    "src/dtq/entrypoints/http/stream_memory.py": {"ctypes.CDLL"},
 }
-"""Where an operator's own names are run: task modules, the parts of `dtq dev`, an installed package's adapter."""
+"""Where an operator's own names are run: task modules, the parts of `dtq dev`, an installed package's adapter.
+
+Beside them the C library is asked for what Python does not offer: to end with the parent, to give free memory back.
+"""
 
 
 def executes(tree: ast.Module) -> set[str]:
