@@ -10,10 +10,11 @@ from enum import Enum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dtq.application.results import not_serializable, outcome_of
 from dtq.domain.json_text import JsonProblem, parse_object
-from dtq.domain.outcome import Outcome, classify, failed, timed_out, undecodable, unknown_task_type
+from dtq.domain.outcome import Outcome, Succeeded, classify, failed, timed_out, undecodable, unknown_task_type
 from dtq.domain.task import Task, WorkerId
 from dtq.handlers import Handler, Registry, TaskContext
 from dtq.ports.environment import Clock, Timer
@@ -60,7 +61,8 @@ class Attempt:
         self._clock = clock
         self._rules = rules
         self._reason: StopReason | None = None
-        self._ends_at = clock.monotonic() + task.timeout.total_seconds()
+        self._began_at = clock.monotonic()
+        self._ends_at = self._began_at + task.timeout.total_seconds()
         self._timers: list[Timer] = []
         self._runner: asyncio.Task[None] | None = None
 
@@ -129,6 +131,7 @@ class Attempt:
 
     def _arm(self, started: float) -> None:
         """Begin to count the time, from when the handler really started."""
+        self._began_at = started
         self._ends_at = started + self._task.timeout.total_seconds()
         left = timedelta(seconds=self._ends_at - self._clock.monotonic())
         self._timers.append(self._clock.call_later(left, lambda: self.stop(StopReason.TIMEOUT)))
@@ -143,6 +146,8 @@ class Attempt:
         if self._reason is None and at >= self._ends_at:
             # a handler that blocked the loop kept the timer from going off: its late value does not count
             self._reason = StopReason.TIMEOUT
+        if isinstance(outcome, Succeeded):
+            outcome = replace(outcome, ran=timedelta(seconds=at - self._began_at))
         self._decide(outcome)
         if not self.ended.done():
             self.ended.set_result(None)

@@ -1,12 +1,13 @@
 """One legal step of one task, as a value that a broker can make real in one atomic act."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 from msgspec import Struct
 
 from dtq.domain.audit import AuditEntry
 from dtq.domain.events import Event
+from dtq.domain.outcome import AttemptResult
 from dtq.domain.status import INITIAL, Place, TaskStatus, is_legal
 from dtq.domain.task import NO_VERSION, Task, WorkerId, place_of
 
@@ -35,6 +36,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
     ``after.entry_id`` None, where *after* is ready or held, asks the broker for a new stream entry, whose id it
     then stores; likewise ``dlq_entry_id`` None where *after* is dead. Building an illegal step raises IllegalChange.
+    ``attempt_result`` and ``ran`` tell observers of the attempt that the step ends; they are not stored.
     """
 
     before: Task | None
@@ -45,6 +47,8 @@ class Change(Struct, frozen=True, kw_only=True):
     holder: WorkerId | None = None
     audit: AuditEntry | None = None
     result: str | None = None
+    attempt_result: AttemptResult | None = None
+    ran: timedelta | None = None
 
     def __post_init__(self) -> None:
         problem = _fault(self.before, self.after)

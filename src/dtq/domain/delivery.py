@@ -13,7 +13,7 @@ from dtq.domain.change import Change, Requirement
 from dtq.domain.decision import Acknowledge, Drop, DropReason
 from dtq.domain.events import EventType, task_event
 from dtq.domain.lifecycle import expire, is_expired
-from dtq.domain.outcome import Failed, Outcome, Succeeded, worker_lost
+from dtq.domain.outcome import AttemptResult, Failed, Outcome, Succeeded, worker_lost
 from dtq.domain.retry import RetryPolicy, delay_after
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import AttemptRecord, LeaseToken, Receipt, Task, Version, WorkerId
@@ -83,10 +83,10 @@ def finish(
 
 
 def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
-    redelivered = task.status is TaskStatus.RUNNING
+    lost = worker_lost() if task.status is TaskStatus.RUNNING else None
     history = task.history
-    if redelivered:
-        history += (_record(task, now=now, outcome=worker_lost()),)
+    if lost is not None:
+        history += (_record(task, now=now, outcome=lost),)
     after = replace(
         task,
         status=TaskStatus.RUNNING,
@@ -101,11 +101,19 @@ def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
         retry_delay=None,
         version=token,
     )
-    metadata = {"redelivered": True} if redelivered else None
+    metadata = None if lost is None else {"redelivered": True}
     kind = EventType.TASK_STARTED
     event = task_event(after, kind=kind, event_id=token, at=now, worker=claim.worker, metadata=metadata)
     requires = (Requirement.HELD, Requirement.UNPAUSED)
-    return Change(before=task, after=after, at=now, event=event, requires=requires, holder=claim.worker)
+    return Change(
+        before=task,
+        after=after,
+        at=now,
+        event=event,
+        requires=requires,
+        holder=claim.worker,
+        attempt_result=None if lost is None else lost.kind,
+    )
 
 
 def _succeed(task: Task, outcome: Succeeded, *, now: datetime, token: Version) -> Change:
@@ -115,7 +123,8 @@ def _succeed(task: Task, outcome: Succeeded, *, now: datetime, token: Version) -
         result_truncated=outcome.truncated,
         version=token,
     )
-    return _finished(task, after, kind=EventType.TASK_SUCCEEDED, now=now, result=outcome.result)
+    kind, counts = EventType.TASK_SUCCEEDED, AttemptResult.SUCCESS
+    return _finished(task, after, kind=kind, now=now, counts=counts, result=outcome.result, ran=outcome.ran)
 
 
 def _retry(
@@ -130,7 +139,7 @@ def _retry(
         available_at=now + delay,
         version=token,
     )
-    return _finished(task, after, kind=EventType.TASK_RETRY_SCHEDULED, now=now)
+    return _finished(task, after, kind=EventType.TASK_RETRY_SCHEDULED, now=now, counts=outcome.kind)
 
 
 def _give_up(
@@ -143,12 +152,13 @@ def _give_up(
         version=token,
     )
     kind = EventType.TASK_DEAD_LETTERED if policy.dead_letters else EventType.TASK_FAILED
-    return _finished(task, after, kind=kind, now=now, holder=holder)
+    return _finished(task, after, kind=kind, now=now, counts=outcome.kind, holder=holder)
 
 
 def _end_cancelled(task: Task, *, now: datetime, token: Version, holder: WorkerId | None) -> Change:
     after = replace(_ended(task, now=now, outcome=None), status=TaskStatus.CANCELLED, version=token)
-    return _finished(task, after, kind=EventType.TASK_CANCELLED, now=now, holder=holder)
+    counts = None if task.lease is None else AttemptResult.ERROR
+    return _finished(task, after, kind=EventType.TASK_CANCELLED, now=now, counts=counts, holder=holder)
 
 
 def _ended(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None) -> Task:
@@ -180,9 +190,20 @@ def _finished(
     *,
     kind: EventType,
     now: datetime,
+    counts: AttemptResult | None,
     holder: WorkerId | None = None,
     result: str | None = None,
+    ran: timedelta | None = None,
 ) -> Change:
     event = task_event(after, kind=kind, event_id=after.version, at=now, worker=task.worker_id)
-    requires = () if holder is None else (Requirement.HELD,)
-    return Change(before=task, after=after, at=now, event=event, requires=requires, holder=holder, result=result)
+    return Change(
+        before=task,
+        after=after,
+        at=now,
+        event=event,
+        requires=() if holder is None else (Requirement.HELD,),
+        holder=holder,
+        result=result,
+        attempt_result=counts,
+        ran=ran,
+    )

@@ -1,5 +1,6 @@
 """How one attempt ended, and whether what went wrong is worth another."""
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -38,10 +39,11 @@ class AttemptResult(StrEnum):
 
 
 class Succeeded(Struct, frozen=True, kw_only=True):
-    """The handler returned. ``result`` is its JSON text, None where it was too large to keep."""
+    """The handler returned. ``result`` is its JSON text, None where it was too large to keep; ``ran`` is its time."""
 
     result: str | None
     truncated: bool = False
+    ran: timedelta | None = None
 
 
 class Failed(Struct, frozen=True, kw_only=True):
