@@ -5,8 +5,9 @@ from itertools import count
 
 import pytest
 
+from dtq.domain.admission import BrokerLimits
 from dtq.domain.idempotency import record_of
-from dtq.ports.answers import Applied, Broken
+from dtq.ports.answers import Applied, Broken, Full
 from tests.contract.harness import Harness
 from tests.contract.kinds import KINDS, prepared
 from tests.contract.recording import recording
@@ -15,6 +16,7 @@ from tests.contract.steps import (
     PEER,
     VISIBILITY,
     claim_due,
+    create,
     key_record,
     now,
     seconds,
@@ -24,7 +26,7 @@ from tests.contract.steps import (
     version_of,
     write,
 )
-from tests.factories import QUEUE, WORKER
+from tests.factories import QUEUE, WORKER, an_admission
 
 INSTANT = timedelta(milliseconds=1)
 
@@ -92,3 +94,13 @@ async def test_a_change_that_stops_once_it_is_stored_has_its_idempotency_record(
         assert isinstance(answer, Broken)
         if change.after.version == (await stored(harness, change.after.task_id)).version:
             assert record_of(change) == await key_record(harness, key)
+
+
+async def test_what_is_on_loan_counts_for_the_limit_of_the_schedule(harness: Harness) -> None:
+    await submit(harness, delay=seconds(1))
+    await harness.advance(seconds(1))
+    assert await claim_due(harness)
+
+    answer = await create(harness, an_admission(now=now(harness), delay=seconds(1)), limits=BrokerLimits(scheduled=1))
+
+    assert Full(reason="schedule_full", value=1, limit=1) == answer
