@@ -158,6 +158,21 @@ async def test_entries_that_were_read_and_not_started_go_to_a_peer_without_an_at
     assert ExitCode.DRAINED == staff.life.result()
 
 
+async def test_a_start_that_is_under_way_is_waited_for_and_run(world: World) -> None:
+    staff = await world.hire()
+    staff.link.stall("commit")
+    task_id = await world.submit()
+
+    staff.stop()
+    await world.advance(3)
+    assert not staff.life.done()
+    staff.link.go_on()
+    await world.advance(1)
+
+    assert (S.SUCCEEDED, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+    assert ExitCode.DRAINED == staff.life.result()
+
+
 async def test_a_second_request_ends_the_worker_now(world: World) -> None:
     staff = await world.hire()
     task_id = await world.submit("hold")

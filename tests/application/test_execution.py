@@ -1,16 +1,22 @@
 """What becomes of whatever a handler does."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
 
+from dtq.adapters.memory.clock import settle
+from dtq.application.execution import ExecutionRules, Executor, StopReason
+from dtq.application.results import outcome_of
+from dtq.domain.outcome import Failed, Succeeded
 from dtq.domain.status import TaskStatus
 from dtq.handlers import Registry
 from tests.application import handlers
 from tests.application.handlers import REGISTRY
+from tests.application.stage import TickingClock
 from tests.application.world import World
-from tests.factories import QUEUE
+from tests.factories import QUEUE, WORKER, a_task
 
 S = TaskStatus
 
@@ -127,6 +133,12 @@ async def test_a_result_that_is_too_large_is_dropped_and_the_task_succeeds(world
     assert (None, False) == (view.result, view.result_expired)
 
 
+def test_a_result_is_kept_up_to_the_limit_and_not_beyond() -> None:
+    assert Succeeded(result='"abc"') == outcome_of("abc", max_bytes=5)
+    assert Succeeded(result=None, truncated=True) == outcome_of("abcd", max_bytes=5)
+    assert Succeeded(result=None, truncated=True) == outcome_of("\u00e4\u00e4", max_bytes=5)
+
+
 async def test_an_awaitable_from_a_sync_handler_fails_for_good(world: World) -> None:
     await world.hire()
 
@@ -150,6 +162,23 @@ async def test_a_handler_knows_its_attempt(world: World) -> None:
     assert (staff.settings.worker_id, "default") == (context.worker_id, context.queue)
     assert 3.0 == context.remaining()
     assert 3.0 == (context.deadline - world.clock.now()).total_seconds()
+
+
+async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_same() -> None:
+    handlers.forget_all()
+    clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
+    rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
+    attempt = Executor(REGISTRY, clock=clock, pool=pool, rules=rules).begin(a_task(task_type="note"))
+
+    attempt.stop(StopReason.CANCEL)
+    await settle()
+
+    assert attempt.ended.done()
+    outcome = attempt.outcome.result()
+    assert isinstance(outcome, Failed)
+    assert ("CancelledError", False) == (outcome.failure.error_class, outcome.failure.retryable)
+    assert [] == handlers.runs
+    pool.shutdown()
 
 
 def test_every_handler_of_the_tests_is_registered() -> None:

@@ -98,6 +98,23 @@ async def test_a_young_server_makes_workers_hold_back_for_two_heartbeats(world: 
     assert S.SUCCEEDED == await world.status(task_id)
 
 
+async def test_a_worker_that_had_to_wait_for_its_broker_holds_back_for_two_heartbeats(world: World) -> None:
+    await world.age_server()
+    first = await world.hire()
+    task_id = await world.submit("hold")
+    late = await world.hire_unconnected()
+    first.kill()
+    await world.advance(60)
+    handlers.let_all_go()
+
+    late.link.is_down = False
+    await world.advance(5 + 4)
+    assert S.RUNNING == await world.status(task_id)
+    await world.advance(10)
+
+    assert S.SUCCEEDED == await world.status(task_id)
+
+
 async def test_what_was_handed_back_is_taken_even_while_holding_back(world: World) -> None:
     await world.hire(concurrency=1)
     fields = {"task_type": "note", "payload": "{}"}

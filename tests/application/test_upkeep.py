@@ -29,6 +29,7 @@ async def test_a_silent_worker_is_told_of_once_and_removed(world: World) -> None
 
     stale = [event for event in heard if event.type is EventType.WORKER_STALE]
     assert [dead.settings.worker_id] == [event.worker_id for event in stale]
+    assert stale == [event for event in leader.notes.events if event.type is EventType.WORKER_STALE]
     assert dead.settings.worker_id not in await world.backend.workers.known()
     assert leader.settings.worker_id in await world.backend.workers.known()
 
