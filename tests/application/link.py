@@ -105,7 +105,19 @@ class Linked:
         return call
 
 
-PORTS = ("broker", "queues", "upkeep", "dead_letters", "workers", "leadership", "signals", "events", "audit", "server")
+PORTS = (
+    "broker",
+    "queues",
+    "upkeep",
+    "dead_letters",
+    "workers",
+    "leadership",
+    "signals",
+    "events",
+    "audit",
+    "surveyor",
+    "server",
+)
 
 
 def over(link: Link, backend: Backend) -> Backend:

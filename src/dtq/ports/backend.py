@@ -12,6 +12,7 @@ from dtq.ports.dead_letters import DeadLetters
 from dtq.ports.environment import Clock, Server
 from dtq.ports.events import AuditLog, EventBus
 from dtq.ports.queues import Queues, Upkeep
+from dtq.ports.survey import Surveyor
 from dtq.ports.workers import Leadership, Signals, Workers
 
 
@@ -39,6 +40,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     signals: Signals
     events: EventBus
     audit: AuditLog
+    surveyor: Surveyor
     server: Server
     clock: Clock
     sibling: "Callable[[], Backend] | None" = None

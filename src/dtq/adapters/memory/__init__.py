@@ -7,6 +7,7 @@ from dtq.adapters.memory.events import MemoryAuditLog, MemoryEventBus
 from dtq.adapters.memory.queues import MemoryQueues, MemoryUpkeep
 from dtq.adapters.memory.server import MemoryServer
 from dtq.adapters.memory.state import State
+from dtq.adapters.memory.survey import MemorySurveyor
 from dtq.adapters.memory.workers import MemoryLeadership, MemorySignals, MemoryWorkers
 from dtq.adapters.system import SystemClock
 from dtq.ports.backend import Backend, BackendOptions
@@ -22,16 +23,18 @@ def connect(url: str, *, options: BackendOptions) -> Backend:
 
 def backend_of(state: State) -> Backend:
     """Offer all ports over one state, which brings its clock."""
+    workers = MemoryWorkers(state)
     return Backend(
         broker=MemoryBroker(state),
         queues=MemoryQueues(state),
         upkeep=MemoryUpkeep(state),
         dead_letters=MemoryDeadLetters(state),
-        workers=MemoryWorkers(state),
+        workers=workers,
         leadership=MemoryLeadership(state),
         signals=MemorySignals(state),
         events=MemoryEventBus(state),
         audit=MemoryAuditLog(state),
+        surveyor=MemorySurveyor(state, workers=workers),
         server=MemoryServer(state),
         clock=state.clock,
     )

@@ -12,6 +12,7 @@ from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import RedisQueues
 from dtq.adapters.redis.scripts import Scripts
 from dtq.adapters.redis.server import RedisServer
+from dtq.adapters.redis.survey import RedisSurveyor
 from dtq.adapters.redis.upkeep import RedisUpkeep
 from dtq.adapters.redis.workers import RedisLeadership, RedisSignals, RedisWorkers
 from dtq.ports.backend import Backend, BackendOptions
@@ -44,6 +45,7 @@ def backend_of(link: Link, *, sibling: Callable[[], Backend] | None = None) -> B
         signals=RedisSignals(link),
         events=RedisEventBus(link),
         audit=RedisAuditLog(link),
+        surveyor=RedisSurveyor(link),
         server=RedisServer(link),
         clock=link.clock,
         sibling=sibling,

@@ -64,7 +64,7 @@ class RedisQueues:
         return QueueStats(
             queue=queue,
             depth=sum(checked(reply) for reply in figures[: len(streams)]),
-            pending=sum(_pending(reply) for reply in figures[len(streams) :]),
+            pending=sum(owned_of(reply) for reply in figures[len(streams) :]),
             paused=checked(paused) == 1,
             # an id that was dropped without its task is still counted for its queue: no more than there are in all
             retry_scheduled=max(0, min(int(checked(scheduled) or 0), checked(schedule) + checked(claimed))),
@@ -117,7 +117,7 @@ class RedisQueues:
         return (await self._link.act_on(foreign, remove)).count("1")
 
 
-def _pending(reply: Reply) -> int:
+def owned_of(reply: Reply) -> int:
     """Read the number of entries that a group's consumers own; no group owns nothing."""
     if isinstance(reply, Rejected) and reply.reply_code == "NOGROUP":
         return 0
