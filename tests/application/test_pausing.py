@@ -51,19 +51,20 @@ async def test_an_entry_read_before_the_pause_is_handed_back_uncounted(world: Wo
     assert (S.SUCCEEDED, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
 
 
-async def test_what_was_handed_back_because_of_the_pause_runs_at_the_resume_without_a_signal(world: World) -> None:
+async def test_what_was_handed_back_because_of_the_pause_comes_before_fresh_work_of_lower_bands(world: World) -> None:
     staff = await world.hire()
     staff.link.stall("commit")
     task_id = await world.submit()
     await world.queues.pause(QUEUE, by=OPERATOR)
     staff.link.go_on()
     await world.advance(3)
+    fresh = await world.submit(priority=0)
     world.link.lose("tell_queue", Loss.BEFORE)
 
     await world.queues.resume(QUEUE, by=OPERATOR)
     await world.advance(0.51)
 
-    assert S.SUCCEEDED == await world.status(task_id)
+    assert [task_id, fresh] == [context.task_id for context in handlers.runs]
 
 
 async def test_what_runs_goes_on_while_the_queue_is_paused(world: World) -> None:

@@ -45,9 +45,9 @@ async def test_a_wake_leads_to_a_sweep_that_takes_all_there_is(world: World) -> 
 
 
 async def test_a_sweep_that_found_nothing_is_followed_by_one_that_reaps(world: World) -> None:
-    await world.submit("hold", payload='{"gate": "first"}')
     staff = await world.hire()
     await world.advance(1)
+    await world.submit("hold", payload='{"gate": "first"}')
     await world.submit()
     await hand_back_unheard(world)
 
