@@ -16,6 +16,15 @@ from dtq.ports.survey import Surveyor
 from dtq.ports.workers import Leadership, Signals, Workers
 
 
+OnOperation = Callable[[str, str], None]
+"""Hears of each request to the broker's server: its name, and how it ended. Both are of a few. Called on any thread."""
+
+
+def unheard(operation: str, result: str) -> None:
+    """Hear of a request, and do nothing."""
+    del operation, result
+
+
 class BackendOptions(Struct, frozen=True, kw_only=True):
     """What every adapter must be told."""
 
@@ -23,6 +32,7 @@ class BackendOptions(Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     dead_letter_limit: int = 10_000
     call_timeout: timedelta = timedelta(seconds=4)
+    on_operation: OnOperation = unheard
 
 
 class Backend(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,8 @@ __all__ = ["backend_of", "connect"]
 
 def connect(url: str, *, options: BackendOptions) -> Backend:
     """Make the backend of a ``redis://``, ``rediss://`` or ``unix://`` URL. Raises ValueError where it is none."""
-    client, clock = Client(url, timeout=options.call_timeout), RedisClock()
+    client = Client(url, timeout=options.call_timeout, on_operation=options.on_operation)
+    clock = RedisClock()
     link = Link(
         client=client,
         scripts=Scripts(client, clock=clock),

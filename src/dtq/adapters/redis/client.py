@@ -4,9 +4,10 @@ Nothing here sends a request twice: a reply that was lost may belong to a comman
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from hiredis import pack_command
@@ -25,6 +26,7 @@ from redis.exceptions import (
 from dtq.adapters.redis.subscription import Subscription
 from dtq.domain.errors import BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
 from dtq.domain.text import clean
+from dtq.ports.backend import OnOperation, unheard
 
 Argument: TypeAlias = str | bytes | int
 Reply: TypeAlias = Any
@@ -33,6 +35,18 @@ Reply: TypeAlias = Any
 MAX_CONNECTIONS: Final = 64
 MAX_REASON: Final = 200
 """How many characters of a server's error are passed on."""
+
+
+class Result(StrEnum):
+    """How a request to the server ended."""
+
+    OK = "ok"
+    REJECTED = "rejected"
+    """The server answered with an error; of a pipeline, each command has an answer of its own, and this does not count."""
+    UNSENT = "unsent"
+    """There was no connection to send it on."""
+    UNKNOWN = "unknown"
+    """It was sent, and no answer came."""
 
 
 class Rejected(BrokerUnavailable):
@@ -58,7 +72,10 @@ class Client:
     In a cluster all keys are in one slot, so there is one server to talk to: the one that the others name.
     """
 
-    def __init__(self, url: str, *, timeout: timedelta) -> None:
+    def __init__(self, url: str, *, timeout: timedelta, on_operation: OnOperation = unheard) -> None:
+        self.names: Mapping[str, str] = {}
+        """What the scripts of these digests are called where operations are counted."""
+        self._on_operation = on_operation
         self._kind, self._settings = _connection_settings(url, timeout=timeout)
         self._elsewhere: dict[str, Any] = {}
         self._timeout = timeout.total_seconds()
@@ -67,7 +84,8 @@ class Client:
 
     async def call(self, *command: Argument, block: timedelta = timedelta()) -> Reply:
         """Run one command, which the server may hold back for *block*, and return its reply. Raises Rejected."""
-        (reply,) = await self._request(_packed(command), replies=1, block=block)
+        name = self.names.get(str(command[1]), "script") if command[0] == "EVALSHA" else str(command[0]).lower()
+        (reply,) = await self._counted(name, _packed(command), replies=1, block=block)
         return checked(reply)
 
     async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
@@ -75,7 +93,7 @@ class Client:
         if not commands:
             return []
         packed = b"".join(map(_packed, commands))
-        return await self._request(packed, replies=len(commands))
+        return await self._counted("pipeline", packed, replies=len(commands))
 
     @asynccontextmanager
     async def subscribe(self, *channels: str) -> AsyncIterator[AsyncIterator[str]]:
@@ -86,8 +104,10 @@ class Client:
                 await _open(connection)
                 subscription = Subscription(connection, timeout=self._timeout)
                 await subscription.begin(channels)
+            self._on_operation("subscribe", Result.OK)
             yield subscription
         except (RedisError, OSError) as error:
+            self._on_operation("subscribe", Result.UNSENT)
             raise _failure(error, was_sent=False) from error
         finally:
             await connection.disconnect(nowait=True)
@@ -96,6 +116,21 @@ class Client:
         """Let go of every connection that is not in use."""
         while self._idle:
             await self._idle.pop().disconnect()
+
+    async def _counted(
+        self, operation: str, packed: bytes, *, replies: int, block: timedelta = timedelta()
+    ) -> list[Reply]:
+        # what is canceled on its way may have been carried out
+        result = Result.UNKNOWN
+        try:
+            answers = await self._request(packed, replies=replies, block=block)
+            result = Result.REJECTED if replies == 1 and isinstance(answers[0], BrokerUnavailable) else Result.OK
+            return answers
+        except BrokerUnavailable as error:
+            result = Result.UNKNOWN if isinstance(error, OutcomeUnknown) else Result.UNSENT
+            raise
+        finally:
+            self._on_operation(operation, result)
 
     async def _request(self, packed: bytes, *, replies: int, block: timedelta = timedelta()) -> list[Reply]:
         answers = await self._exchange(packed, replies=replies, block=block)

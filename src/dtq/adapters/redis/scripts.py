@@ -12,25 +12,27 @@ from dtq.adapters.redis.clock import RedisClock
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """A script and the name that a server knows it by once it has seen it."""
+    """A script and the digest that a server knows it by once it has seen it; ``name`` is what people call it."""
 
+    name: str
     text: str
     digest: str
 
 
-def script(text: str) -> Script:
+def script(text: str, *, name: str = "script") -> Script:
     """Name a script's text."""
-    return Script(text=text, digest=sha1(text.encode(), usedforsecurity=False).hexdigest())
+    return Script(name=name, text=text, digest=sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def _shipped(name: str, *, allow_oom: bool) -> Script:
+def _shipped(name: str, *, allow_oom: bool, called: str = "") -> Script:
     """Read one of our scripts; *allow_oom* lets it run when memory is full."""
     first_line = "#!lua flags=allow-oom\n" if allow_oom else "#!lua\n"
-    return script(first_line + files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8"))
+    text = first_line + files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
+    return script(text, name=called or name)
 
 
 COMMIT: Final = _shipped("commit", allow_oom=True)
-ADMIT: Final = _shipped("commit", allow_oom=False)
+ADMIT: Final = _shipped("commit", allow_oom=False, called="admit")
 """The same script, which a server without memory refuses before its first write."""
 FETCH: Final = _shipped("fetch", allow_oom=True)
 EXTEND: Final = _shipped("extend", allow_oom=True)
@@ -47,6 +49,7 @@ class Scripts:
     def __init__(self, client: Client, *, clock: RedisClock) -> None:
         self._client = client
         self._clock = clock
+        client.names = {known.digest: known.name for known in ALL}
 
     async def load(self) -> None:
         """Make every script known to the server."""
