@@ -15,7 +15,6 @@ from dtq.ports.queues import Queues, Upkeep
 from dtq.ports.survey import Surveyor
 from dtq.ports.workers import Leadership, Signals, Workers
 
-
 OnOperation = Callable[[str, str], None]
 """Hears of each request to the broker's server: its name, and how it ended. Both are of a few. Called on any thread."""
 

@@ -42,7 +42,7 @@ class Result(StrEnum):
 
     OK = "ok"
     REJECTED = "rejected"
-    """The server answered with an error; of a pipeline, each command has an answer of its own, and this does not count."""
+    """The server answered with an error. A pipeline that is answered is OK, whatever the answers say."""
     UNSENT = "unsent"
     """There was no connection to send it on."""
     UNKNOWN = "unknown"
