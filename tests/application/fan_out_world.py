@@ -34,7 +34,8 @@ class Line:
 
     def __init__(self, bus: EventBus) -> None:
         self.is_down = False
-        self.is_up = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.may_end.set()
         self.subscriptions = 0
         self.open = 0
         self._bus = bus
@@ -58,6 +59,7 @@ class Line:
             async with self._bus.subscribe() as events:
                 yield self._until_cut(events, self._cut)
         finally:
+            await self.may_end.wait()
             self.open -= 1
 
     async def _until_cut(self, events: AsyncIterator[Event], cut: asyncio.Event) -> AsyncIterator[Event]:

@@ -4,9 +4,10 @@ import asyncio
 from datetime import timedelta
 
 from dtq.adapters.memory.clock import settle
+from dtq.application.fan_out import LINGER
 from dtq.application.fan_out_feed import GATHER, PATIENCE
 from dtq.application.fan_out_filter import EVERYTHING
-from dtq.application.fan_out_tap import Control, Message, Reason, Tap
+from dtq.application.fan_out_tap import MOVING, Control, Message, Reason, Tap
 from dtq.domain.events import EventType
 from tests.application.fan_out_world import (
     GAP,
@@ -150,6 +151,59 @@ async def test_a_client_that_takes_nothing_holds_up_the_others_for_a_moment_only
         [gap, *rest] = await heard(stuck)
         assert isinstance(gap, Control)
         assert (17, [SUBSCRIBED, *events[:3]]) == (gap.dropped, told(rest))
+
+
+async def test_a_client_that_has_long_been_stuck_holds_up_nobody() -> None:
+    world = FanOutWorld(buffer=4)
+    events = [an_event(type=EventType.TASK_QUEUED) for _ in range(20)]
+
+    with (
+        world.fan_out.listen(EVERYTHING, encode=as_it_is),
+        world.fan_out.listen(EVERYTHING, encode=as_it_is) as healthy,
+    ):
+        taken: list[Message] = []
+        taking = asyncio.ensure_future(_take_for_ever(healthy, into=taken))
+        await world.publish(*[an_event() for _ in range(4)])
+        await world.pass_time(2 * MOVING)
+        taken.clear()
+        for event in events:
+            await world.line.publish(event)
+        await settle(turns=1000)
+        taking.cancel()
+
+    assert events == taken
+
+
+async def test_what_was_heard_before_the_line_was_cut_is_told_before_that() -> None:
+    world = FanOutWorld()
+    first, second = an_event(), an_event()
+
+    with world.fan_out.listen(EVERYTHING, encode=as_it_is) as tap:
+        await heard(tap)
+        await world.line.publish(first)
+        await heard(tap)
+        await world.line.publish(second)
+        await settle()
+        world.line.cut()
+
+        assert [second, INTERRUPTED] == told(await heard(tap))
+
+
+async def test_the_end_of_an_old_subscription_is_none_of_a_new_clients_business() -> None:
+    world = FanOutWorld()
+    with world.fan_out.listen(EVERYTHING, encode=as_it_is):
+        await world.publish()
+
+    world.line.may_end.clear()
+    await world.pass_time(LINGER)
+    with world.fan_out.listen(EVERYTHING, encode=as_it_is) as tap:
+        assert [SUBSCRIBED] == told(await heard(tap))
+        assert 2 == world.line.open
+        world.line.may_end.set()
+        await world.publish(event := an_event())
+
+        assert [event] == told(await heard(tap))
+    assert 1 == world.line.open
 
 
 async def test_what_cannot_be_passed_on_is_left_in_the_broker() -> None:
