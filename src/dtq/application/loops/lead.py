@@ -101,17 +101,13 @@ class Lead:
         def decide(found: Task) -> Change | Drop:
             nonlocal judged
             judged = found
-            now = self._parts.clock.now()
-            if found.available_at > now:
-                # another leader promoted it, it ran, and it waits again, for a later moment
-                return Drop(DropReason.MOVED)
-            return promote(found, now=now, token=self._parts.ids.token())
+            return promote(found, now=self._parts.clock.now(), token=self._parts.ids.token())
 
         answer = await transact(task, decide=decide, commit=self._parts.commits.one)
         match answer:
             case Settled(change=change):
                 self._parts.observer.committed(change)
-            case Drop(reason=DropReason.MOVED):
+            case Drop(reason=DropReason.NOT_DUE):
                 pass
             case Drop():
                 await self._parts.broker.forget(judged.task_id, version=judged.version)
