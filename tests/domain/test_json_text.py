@@ -131,3 +131,15 @@ def test_nesting_without_end_is_refused_before_it_is_parsed() -> None:
 )
 def test_a_string_without_end_takes_no_long_time(hostile: str) -> None:
     assert object_problem(hostile) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "\\ud800"}', '{"a": "\\udc00x"}', '{"a": "\\\\\\uD83D"}', '{"a": "\ud800"}'], ids=ascii
+)
+def test_a_lone_surrogate_is_called_by_its_name(text: str) -> None:
+    assert "lone surrogate" in (object_problem(text) or "")
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud83d\\ude00", "b": NaN}', '{"a": "\\\\ud800", "b": NaN}'])
+def test_nothing_else_is_called_a_lone_surrogate(text: str) -> None:
+    assert "lone surrogate" not in (object_problem(text) or "lone surrogate")

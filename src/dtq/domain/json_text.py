@@ -10,6 +10,9 @@ MAX_DEPTH: Final = 64
 
 # Ends an open string at the end of the text: a pattern that cannot fail cannot be made to try again from every quote.
 _STRINGS: Final = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)
+_LONE_SURROGATE: Final = re.compile(
+    r"(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})"
+)
 _BRACKETS: Final = re.compile(r"[\[{\]}]")
 
 
@@ -37,12 +40,21 @@ def parse_object(text: str) -> dict[str, object]:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        message = f"not valid JSON: {error}"
-        raise JsonProblem(message) from error
+        raise JsonProblem(malformed(error, text)) from error
     if not isinstance(value, dict):
         message = "must be a JSON object"
         raise JsonProblem(message)
     return value
+
+
+def malformed(error: Exception, text: str) -> str:
+    """Say what is wrong with a text that could not be parsed.
+
+    The parser calls a lone surrogate a text that was cut, which would send its writer looking in the wrong place.
+    """
+    if isinstance(error, UnicodeEncodeError) or _LONE_SURROGATE.search(text):
+        return "not valid JSON: a string has a lone surrogate, half of a pair that stands for one character"
+    return f"not valid JSON: {error}"
 
 
 def is_too_deep(text: str) -> bool:

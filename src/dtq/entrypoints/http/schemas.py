@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from dtq.domain.admission import FIELDS
 from dtq.domain.errors import FieldProblem, InvalidRequest, InvalidTask
-from dtq.domain.json_text import MAX_DEPTH
+from dtq.domain.json_text import MAX_DEPTH, malformed
 from dtq.domain.status import TaskStatus
 
 AS_TEXT: Final = frozenset({"payload", "metadata"})
@@ -29,8 +29,8 @@ class GoneDuplicate(Struct, frozen=True, kw_only=True):
     """The key of a submission belongs to a task that has ended and is not stored any more."""
 
     task_id: str
-    status: TaskStatus | None = None
-    duplicate: bool = True
+    status: None
+    duplicate: bool
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -65,7 +65,8 @@ def task_fields(body: bytes) -> dict[str, object]:
     try:
         members = msgspec.json.decode(body, type=dict[str, Raw])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidTask((FieldProblem("body", f"must be a JSON object: {error}"),)) from error
+        why = malformed(error, body.decode(errors="replace"))
+        raise InvalidTask((FieldProblem("body", f"must be a JSON object: {why}"),)) from error
     except RecursionError as error:
         raise InvalidTask((FieldProblem("body", f"nested deeper than {MAX_DEPTH} levels"),)) from error
     return {name: _value(name, bytes(value)) for name, value in members.items()}
