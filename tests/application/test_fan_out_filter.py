@@ -82,6 +82,8 @@ def test_every_fault_is_told_at_once() -> None:
 def test_too_many_values_are_refused() -> None:
     with pytest.raises(InvalidRequest, match=f"at most {MAX_VALUES} are allowed"):
         event_filter([("queue", f"q{number}") for number in range(MAX_VALUES + 1)])
+    with pytest.raises(InvalidRequest, match=f"at most {MAX_VALUES} are allowed"):
+        event_filter([("queue", "same")] * (MAX_VALUES + 1))
 
 
 def test_a_refusal_is_short_whatever_was_sent() -> None:

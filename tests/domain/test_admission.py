@@ -113,7 +113,7 @@ def test_an_idempotency_key_with_another_form_is_refused(key: object) -> None:
     assert ["idempotency_key"] == blamed(idempotency_key=key)
 
 
-NO_INTEGER = [True, False, "1", 1.0, 1.5, NAN, INFINITY, [], {}, 10**30, -(10**30)]
+NO_INTEGER = [True, False, "1", 1.5, 1e300, NAN, INFINITY, [], {}, 10**30, -(10**30)]
 
 
 @pytest.mark.parametrize("value", [*NO_INTEGER, 0, -1, 11])
@@ -134,6 +134,12 @@ def test_timeout_is_an_integer_within_its_bounds(value: object) -> None:
 @pytest.mark.parametrize("value", [1, 30_000, 3_600_000])
 def test_the_timeout_is_in_milliseconds(value: int) -> None:
     assert timedelta(milliseconds=value) == admitted(timeout_ms=value).timeout
+
+
+def test_an_integer_may_be_written_with_a_fraction_of_zero() -> None:
+    spec = admitted(priority=7.0, max_attempts=3.0, timeout_ms=1500.0)
+
+    assert (7, 3, timedelta(milliseconds=1500)) == (spec.priority, spec.max_attempts, spec.timeout)
 
 
 @pytest.mark.parametrize(

@@ -94,3 +94,42 @@ async def test_any_other_request_id_is_replaced(api: Api, given: str) -> None:
 
     assert answer.headers["x-request-id"] != given
     assert 32 == len(answer.headers["x-request-id"])
+
+
+async def test_a_key_that_is_given_twice_opens_nothing(guarded: Api) -> None:
+    task_id = await guarded.submit()
+
+    for second in (KEY, "wrong"):
+        headers = [("X-API-Key", KEY), ("X-API-Key", second)]
+        answer = await guarded.client.post(f"/api/v1/tasks/{task_id}/cancel", headers=headers)
+
+        assert 401 == answer.status_code
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/tasks/{}/cancel/",
+        "//api/v1/tasks/{}/cancel",
+        "/api/v1/tasks/{}/%63ancel",
+        "/api/v1/tasks/{}/cancel?x=1",
+    ],
+)
+async def test_no_twist_of_the_path_leads_around_the_key(guarded: Api, path: str) -> None:
+    task_id = await guarded.submit()
+
+    answer = await guarded.client.post(path.format(task_id))
+
+    assert answer.status_code in {401, 404}
+    assert "queued" == (await guarded.client.get(f"/api/v1/tasks/{task_id}")).json()["status"]
+
+
+async def test_what_may_be_asked_is_no_secret_and_does_nothing(guarded: Api) -> None:
+    paths = ("tasks/0/cancel", "queue/mail/pause", "dlq/0/requeue", "dlq/purge")
+    answers = [await guarded.client.options(f"/api/v1/{path}") for path in paths]
+
+    assert [(204, "OPTIONS, POST")] * 4 == [(answer.status_code, answer.headers["allow"]) for answer in answers]
+    assert "GET, OPTIONS, POST" == (await guarded.client.options("/api/v1/tasks")).headers["allow"]
+    refused = await guarded.client.put("/api/v1/tasks")
+    assert {"GET", "OPTIONS", "POST"} == set(refused.headers["allow"].split(", "))
+    assert [] == await guarded.backend.audit.recent(limit=10)

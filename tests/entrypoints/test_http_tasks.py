@@ -93,6 +93,14 @@ async def test_the_header_wins_over_the_key_in_the_body(api: Api) -> None:
     assert "from-header" == shown.json()["idempotency_key"]
 
 
+async def test_a_wrong_key_in_the_body_is_refused_although_the_header_would_win(api: Api) -> None:
+    body = {"task_type": "greet", "payload": {}, "idempotency_key": "a b"}
+
+    answer = await api.client.post("/api/v1/tasks", json=body, headers={"Idempotency-Key": "from-header"})
+
+    assert (400, "idempotency_key") == (answer.status_code, answer.json()["errors"][0]["field"])
+
+
 async def test_an_empty_key_in_the_header_is_refused(api: Api) -> None:
     body = {"task_type": "greet", "payload": {}}
 

@@ -47,14 +47,15 @@ PARAMETERS: Final = tuple(_CHECKS)
 def event_filter(named: Iterable[tuple[str, str]]) -> EventFilter:
     """Read a filter from pairs of a member's name and a value, in any order. Raises InvalidRequest with every fault."""
     problems: list[FieldProblem] = []
-    found: dict[str, set[str]] = {name: set() for name in PARAMETERS}
+    # repeats count too: what was asked for is to be as short as the limit says
+    found: dict[str, list[str]] = {name: [] for name in PARAMETERS}
     for name, value in named:
         if name not in found:
             problems.append(FieldProblem(clean(name, limit=100), f"unknown; known are {', '.join(PARAMETERS)}"))
             continue
         check, allowed = _CHECKS[name]
         if check(value):
-            found[name].add(value)
+            found[name].append(value)
         else:
             problems.append(FieldProblem(name, f"{clean(value, limit=100)!r} {allowed}"))
     problems += [

@@ -160,6 +160,9 @@ class _Check:
         value = self._fields.get(name)
         if value is None:
             return default
+        if isinstance(value, float) and value.is_integer():
+            # JSON has one kind of number: to JSON Schema, which the API is described in, 5.0 is an integer
+            value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             self._blame(name, f"must be an integer within {low}..{high}")
             return default

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from litestar import Request
 from litestar.connection import ASGIConnection
+from litestar.enums import HttpMethod, ScopeType
 from litestar.handlers.base import BaseRouteHandler
 from msgspec import Struct
 
@@ -40,6 +41,9 @@ class KeyGuard(Struct, frozen=True, kw_only=True):
     def let_in(self, connection: AnyConnection, handler: BaseRouteHandler) -> None:
         """Stand before a handler whose `opt` names its action, and remember who comes in. Raises Unauthorized."""
         scope = connection.scope
+        if scope["type"] == ScopeType.HTTP and scope["method"] == HttpMethod.OPTIONS:
+            # what may be asked is no secret; Litestar answers that by itself
+            return
         scope["state"][_ACTOR_KEY] = self.admit(scope, action=handler.opt["action"])
 
     def admit(self, scope: Mapping[str, Any], *, action: str) -> Actor:

@@ -21,7 +21,7 @@ DEFAULT_LIMIT: Final = 50
 
 _MAX_PROBLEMS: Final = 20
 _LONGEST_S: Final = LONGEST.total_seconds()
-_DIGITS: Final = re.compile("[0-9]{1,9}")
+_INTEGER: Final = re.compile(r"([0-9]{1,9})(\.0{1,9})?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,3})?")
 
 T = TypeVar("T")
@@ -77,9 +77,11 @@ def _problems(request: AnyRequest, known: list[str]) -> Iterator[FieldProblem]:
 
 
 def _limit(text: str) -> int:
-    if not _DIGITS.fullmatch(text) or not 1 <= int(text) <= MAX_LIMIT:
+    found = _INTEGER.fullmatch(text)
+    limit = 0 if found is None else int(found[1])
+    if not 1 <= limit <= MAX_LIMIT:
         raise ValueError(f"must be an integer within 1..{MAX_LIMIT}")
-    return int(text)
+    return limit
 
 
 def _wait(text: str) -> timedelta:

@@ -20,7 +20,8 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
     return [
         Router(
             "/api/v1/tasks",
-            route_handlers=[tasks.submit, tasks.show, tasks.show_recent],
+            # methods comes first: it stands in for what Litestar would add
+            route_handlers=[tasks.methods, tasks.submit, tasks.show, tasks.show_recent],
             before_request=refuse_unknown,
             tags=["tasks"],
         ),

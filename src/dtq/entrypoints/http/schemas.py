@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-from dtq.domain.admission import FIELDS
+from dtq.domain.admission import FIELDS, KEY_PATTERN
 from dtq.domain.errors import FieldProblem, InvalidRequest, InvalidTask
 from dtq.domain.json_text import MAX_DEPTH, malformed
 from dtq.domain.status import TaskStatus
@@ -85,5 +85,7 @@ def _value(name: str, text: bytes) -> object:
 
 
 def with_header(fields: Mapping[str, object], *, idempotency_key: str | None) -> dict[str, object]:
-    """Let the Idempotency-Key header win over the body's member (contract section 5)."""
-    return dict(fields) if idempotency_key is None else {**fields, "idempotency_key": idempotency_key}
+    """Let the Idempotency-Key header win over the body's member (contract section 5), unless that is left to refuse."""
+    in_body = fields.get("idempotency_key")
+    is_wrong = in_body is not None and not (isinstance(in_body, str) and KEY_PATTERN.fullmatch(in_body))
+    return dict(fields) if idempotency_key is None or is_wrong else {**fields, "idempotency_key": idempotency_key}

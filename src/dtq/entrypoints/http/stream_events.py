@@ -14,6 +14,7 @@ from litestar.openapi.spec import Operation, Parameter, Schema
 from litestar.openapi.spec.enums import OpenAPIType
 from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
+from msgspec import UNSET, Struct, UnsetType
 
 from dtq.application.fan_out_filter import MAX_VALUES, EventFilter, event_filter
 from dtq.application.fan_out_tap import Ending
@@ -38,6 +39,13 @@ _REFUSALS: Final = {
 }
 
 AnyRequest = Request[Any, Any, Any]
+
+
+class ServerSentEvent(Struct, frozen=True, kw_only=True):
+    """One message of the stream: an event, or under the name `control` a word about the stream."""
+
+    data: str
+    event: str | UnsetType = UNSET
 
 
 class EventStream(ASGIResponse):
@@ -117,7 +125,7 @@ class _WatchOperation(Operation):
 
 def _responses() -> dict[int, ResponseSpec]:
     what = "Events as they happen, each as one JSON object; there is no replay of earlier ones"
-    stream = ResponseSpec(str, media_type=EVENT_STREAM, description=what, generate_examples=False)
+    stream = ResponseSpec(ServerSentEvent, media_type=EVENT_STREAM, description=what, generate_examples=False)
     refusals: dict[int, ResponseSpec] = {
         status: ResponseSpec(Problem, media_type=MEDIA_TYPE, description=text, generate_examples=False)
         for status, text in _REFUSALS.items()

@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
-from litestar import Response, get, post
+from litestar import HttpMethod, Response, get, post, route
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
@@ -117,11 +117,17 @@ async def cancel(
     return Accepted(task_id=task.task_id, status=task.status)
 
 
+@route("/", http_method=HttpMethod.OPTIONS, status_code=HTTPStatus.NO_CONTENT, include_in_schema=False)
+async def methods() -> Response[None]:
+    """Say what the path takes. Litestar does so by itself, but knows only the handler that it was told of first."""
+    return Response(None, status_code=HTTPStatus.NO_CONTENT, headers={"Allow": "GET, OPTIONS, POST"})
+
+
 async def _duplicate(submitted: Submitted, tasks: TaskService) -> TaskBody | GoneDuplicate:
     try:
         return full(await tasks.get(submitted.task_id), duplicate=True)
     except TaskNotFound:
-        return GoneDuplicate(task_id=submitted.task_id)
+        return GoneDuplicate(task_id=submitted.task_id, status=None, duplicate=True)
 
 
 def _json(body: object, *, status: HTTPStatus, headers: dict[str, str] | None = None) -> Response[bytes]:
