@@ -1,6 +1,7 @@
 """Commands in one process with their test, on a backend that they share through a third party's URL."""
 
 import asyncio
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -32,3 +33,10 @@ def end(backend: Backend, outcome: Outcome) -> None:
 
 def document(printed: Printed) -> Any:
     return json.loads(printed()[0])
+
+
+class Terminal(io.StringIO):
+    """Somebody at a terminal, who answers with what they were made with."""
+
+    def isatty(self) -> bool:
+        return True

@@ -19,7 +19,7 @@ async def start_next(backend: Backend, *, queue: str = "default") -> Task:
     [delivery] = fetch.deliveries
     assert delivery.task is not None
     claim = Claim(worker=WORKER, lease=LeaseToken(f"lease-{delivery.task.task_id}"), receipt=delivery.receipt)
-    token = Version(f"start-{delivery.task.task_id}")
+    token = Version(f"start-{delivery.receipt.entry_id}")
     return await _made(backend, start(delivery.task, claim=claim, now=fetch.now, token=token, policy=POLICY))
 
 
@@ -27,7 +27,7 @@ async def finish_with(backend: Backend, task: Task, outcome: Outcome) -> Task:
     """End the execution of a running task and return it."""
     assert task.lease is not None
     now = backend.clock.now() + timedelta(milliseconds=5)
-    token = Version(f"finish-{task.task_id}")
+    token = Version(f"finish-{task.entry_id}")
     change = finish(task, lease=task.lease, outcome=outcome, now=now, token=token, policy=POLICY, jitter=0.0)
     return await _made(backend, change)
 

@@ -30,6 +30,9 @@ SHORTEST_PAUSE: Final = timedelta(milliseconds=50)
 LONGEST_PAUSE: Final = timedelta(seconds=2)
 """How long the command waits before it tries again: at first, and at last."""
 
+WORTH_A_WORD: Final = timedelta(seconds=2)
+"""How long nothing moves before people are told why; a queue that is worked off takes tasks all the time."""
+
 Fields = Mapping[str, object]
 
 
@@ -77,14 +80,17 @@ class Bulk:
 
     async def _submit_all(self, lines: Lines, advance: Advance) -> bool:
         """Submit line after line; return whether that came to the last."""
+        done = 0
         async for block in lines.blocks():
             # the time that a pipe took to bring more is not the broker's
             self._moved_at = self._clock.monotonic()
             for start in range(0, len(block), BATCH):
-                await self._submit(block[start : start + BATCH], longest=lines.longest)
+                batch = block[start : start + BATCH]
+                await self._submit(batch, longest=lines.longest)
                 if self._tally.stop is not None:
                     return False
-            advance(lines.read_bytes)
+                done += sum(line.size + 1 for line in batch)
+                advance(done)
         return True
 
     async def _submit(self, batch: Sequence[Line], *, longest: int) -> None:
@@ -122,10 +128,12 @@ class Bulk:
                 self._tally.moved()
             if trouble is None:
                 return
-            if self._clock.monotonic() - self._moved_at >= self._patience.total_seconds():
+            stood_still = timedelta(seconds=self._clock.monotonic() - self._moved_at)
+            if stood_still >= self._patience:
                 self._tally.stopped(trouble, at=min(waiting))
                 return
-            self._tally.held_up(trouble, at=min(waiting))
+            if stood_still >= WORTH_A_WORD:
+                self._tally.held_up(trouble, at=min(waiting))
             await self._clock.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
-_NOTES: Final = """for good, after a look at what it prints:
+_NOTES: Final = """For good, after a look at what it prints:
   bash   dtq completion bash > ~/.local/share/bash-completion/completions/dtq
   zsh    dtq completion zsh > ~/.zfunc/_dtq      (with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc)
   fish   dtq completion fish > ~/.config/fish/completions/dtq.fish"""
@@ -29,7 +29,7 @@ def add_to(commands: "Commands", *, parser_of_all: Callable[[], ArgumentParser])
         notes=_NOTES,
         examples=['eval "$(dtq completion bash)"', "dtq completion fish | source"],
     )
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
     parser.set_defaults(parser_of_all=parser_of_all)
 
 

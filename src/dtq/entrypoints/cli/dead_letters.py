@@ -8,7 +8,7 @@ from dtq.entrypoints.cli.confirming import check_confirmable, confirm
 from dtq.entrypoints.cli.exits import Exit
 from dtq.entrypoints.cli.following import add_wait, follow
 from dtq.entrypoints.cli.output import print_json, print_line, print_rows
-from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_yes
+from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_task_id, add_yes
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.operator_views import DeadLetterBody, DeadLetterList, dead_letter_body
@@ -38,7 +38,7 @@ def add_to(commands: "Commands") -> None:
         notes="Remove the cause of its failure first, and start workers anew whose code you changed.",
         examples=["dtq retry-dlq TASK_ID --wait"],
     )
-    parser.add_argument("task_id", metavar="TASK_ID")
+    add_task_id(parser)
     add_wait(parser)
     add_json(parser)
     parser = add_command(
@@ -48,7 +48,7 @@ def add_to(commands: "Commands") -> None:
         run=discard,
         examples=["dtq discard-dlq TASK_ID"],
     )
-    parser.add_argument("task_id", metavar="TASK_ID")
+    add_task_id(parser)
     add_json(parser)
     parser = add_command(
         commands,
@@ -116,12 +116,12 @@ def purge(arguments: Namespace) -> Exit:
     async def use(container: Container) -> Exit:
         service = container.dead_letters()
         if not arguments.yes:
-            confirm(f"discard all {await service.count()} dead letters?")
+            confirm(f"discard all dead letters ({await service.count()})?")
         purged = await service.purge(by=actor(container))
         if arguments.json:
             print_json({"purged": purged})
         else:
-            print_line(f"{purged} dead letters discarded")
+            print_line(f"dead letters discarded: {purged}")
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)

@@ -7,7 +7,14 @@ from typing import Final
 
 import msgspec
 
-from dtq.domain.errors import BrokerUnavailable, DtqError, FieldProblem, IdempotencyInProgress, OutcomeUnknown
+from dtq.domain.errors import (
+    BrokerUnavailable,
+    DtqError,
+    FieldProblem,
+    IdempotencyInProgress,
+    OutcomeUnknown,
+    UnknownTaskType,
+)
 from dtq.domain.text import clean
 
 
@@ -69,6 +76,8 @@ def report(error: DtqError, *, as_json: bool) -> Exit:
     else:
         for line in lines_of(error):
             print_error(f"dtq: {line}")
+        if isinstance(error, UnknownTaskType):
+            print_error("dtq: DTQ_TASK_MODULES or --tasks names the modules that have handlers; dtq.demo has some")
     return exit_of(error)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from dtq.application.tasks import TaskService, TaskView
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
-from dtq.entrypoints.cli.exits import Exit
+from dtq.entrypoints.cli.exits import Exit, print_error
 from dtq.entrypoints.cli.output import print_json, print_members
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.views import full
@@ -49,8 +49,13 @@ def print_view(view: TaskView, *, as_json: bool, duplicate: bool = False) -> Non
     body = full(view, duplicate=True) if duplicate else full(view)
     if as_json:
         print_json(body)
-    else:
-        print_members(body)
+        return
+    print_members(body)
+    if view.task.status is TaskStatus.DEAD_LETTERED and not view.task.discarded:
+        print_error(
+            "dtq: this is a dead letter; when its cause is removed, "
+            f"`dtq retry-dlq {view.task.task_id} --wait` lets it run again"
+        )
 
 
 async def _ended(task_id: str, tasks: TaskService, *, clock: Clock, limit: timedelta) -> TaskView:

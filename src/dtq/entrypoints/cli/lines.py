@@ -25,7 +25,6 @@ class Lines:
     """The lines of a file, pipe or terminal, without their ends and without those that are blank."""
 
     def __init__(self, descriptor: int, *, longest: int) -> None:
-        self.read_bytes = 0
         self._descriptor = descriptor
         self.longest = longest
         self._number = 0
@@ -41,9 +40,7 @@ class Lines:
 
     async def _read(self) -> bytes:
         await _readable(self._descriptor)
-        block = os.read(self._descriptor, BLOCK_BYTES)
-        self.read_bytes += len(block)
-        return block
+        return os.read(self._descriptor, BLOCK_BYTES)
 
     def _split(self, block: bytes) -> list[Line]:
         *ended, rest = block.split(b"\n")

@@ -12,11 +12,13 @@ from msgspec import Struct
 from dtq.domain.text import clean
 
 _WIDE: Final = 250
-"""The width where no terminal sets one: nothing is cut that a program may read."""
+"""The width of a table of two columns where no terminal sets one."""
 
-_ID_WIDTH: Final = 32
-_ID_HEADINGS: Final = frozenset({"task", "worker"})
-"""Columns that are copied into other commands: a terminal that is too narrow breaks the others."""
+_UNFOLDED: Final = 20_000
+"""The width of other tables: each row is one line, which a terminal breaks as it likes, and ids stay whole."""
+
+_HISTORY: Final = "history"
+_NULL: Final = b"null"
 
 _KIND_WIDTH: Final = 22
 """As wide as most types of events, so that what follows them stands in line."""
@@ -62,24 +64,20 @@ def print_members(body: Struct) -> None:
     for name in ("", ""):
         table.add_column(name, overflow="fold")
     for name, value in members.items():
-        text = _plain(bytes(value).decode())
-        if text != "null":
+        for text in _cells(name, bytes(value)):
             table.add_row(name, _styled(name, text))
-    _print(table)
+    _print(table, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def print_rows(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Print a table, or where there is no row the line *empty*."""
+    """Print a table with a line for each row, or where there is none the line *empty*."""
     table = _table(show_header=True)
     for name in headings:
-        if name in _ID_HEADINGS:
-            table.add_column(name, no_wrap=True, min_width=_ID_WIDTH if name == "task" else None)
-        else:
-            table.add_column(name, overflow="fold")
+        table.add_column(name, no_wrap=True)
     for row in rows:
         table.add_row(*[_styled(name, shown(cell)) for name, cell in zip(headings, row, strict=True)])
     if table.row_count:
-        _print(table)
+        _print(table, width=_UNFOLDED)
     else:
         print_line(empty)
 
@@ -88,10 +86,10 @@ def print_event(at: datetime, kind: str, rest: Sequence[str]) -> None:
     """Print one event on a line; its kind in color where a terminal shows it."""
     moment = at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
     style = _COLORS.get(kind.removeprefix("TASK_").removeprefix("WORKER_").lower(), "")
-    line = _text(f"{moment}  ")
+    line = _text(f"{moment}  ", "")
     line.append_text(_text(f"{kind:<{_KIND_WIDTH}}", style))
-    line.append_text(_text(f"  {'  '.join(rest)}"))
-    _console().print(line, soft_wrap=True)
+    line.append_text(_text(f"  {'  '.join(rest)}", ""))
+    _console(width=_UNFOLDED).print(line, soft_wrap=True)
     sys.stdout.flush()
 
 
@@ -126,33 +124,44 @@ def _table(*, show_header: bool = False) -> Any:
     # imported late: `--json` needs no tables
     from rich.table import Table
 
-    return Table(box=None, pad_edge=False, show_header=show_header)
+    return Table(box=None, pad_edge=False, show_header=show_header, header_style="")
 
 
 def _styled(heading: str, text: str) -> Any:
     return _text(text, _COLORS.get(text, "") if heading in _STATUS_HEADINGS else "")
 
 
-def _text(text: str, style: str = "") -> Any:
+def _text(text: str, style: str) -> Any:
     from rich.text import Text
 
     # never as markup: a stranger's text could paint or hide what follows
     return Text(clean(text, limit=100_000), style=style)
 
 
-def _console() -> Any:
+def _console(*, width: int | None) -> Any:
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    return Console(file=sys.stdout, highlight=False, width=width)
 
 
-def _print(table: Any) -> None:
-    console = _console()
+def _print(table: Any, *, width: int | None) -> None:
+    console = _console(width=width)
     with console.capture() as captured:
         console.print(table)
     # rich fills each line with spaces up to the width
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
     sys.stdout.flush()
+
+
+def _cells(name: str, value: bytes) -> list[str]:
+    """Return what people read of a member: nothing of null, and each attempt of a history on a line of its own."""
+    if name != _HISTORY:
+        return [_plain(value.decode())] if value != _NULL else []
+    attempts = msgspec.json.decode(value, type=list[dict[str, msgspec.Raw]])
+    return [
+        ", ".join(f"{name} {_plain(bytes(part).decode())}" for name, part in attempt.items() if bytes(part) != _NULL)
+        for attempt in attempts
+    ]
 
 
 def _plain(text: str) -> str:

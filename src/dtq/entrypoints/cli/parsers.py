@@ -56,6 +56,11 @@ def add_json(parser: ArgumentParser, *, help: str = "print one JSON document") -
     parser.add_argument("--json", action="store_true", help=help)
 
 
+def add_task_id(parser: ArgumentParser) -> None:
+    """Ask for a task's id."""
+    parser.add_argument("task_id", metavar="TASK_ID", help="what submitting it printed, and what lists show")
+
+
 def add_limit(parser: ArgumentParser) -> None:
     """Offer ``--limit``."""
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many: 1..500 (default: 50)")

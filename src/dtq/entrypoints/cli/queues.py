@@ -38,12 +38,12 @@ def add_to(commands: "Commands") -> None:
         run=pause,
         examples=["dtq queue pause mail"],
     )
-    parser.add_argument("queue", metavar="QUEUE")
+    parser.add_argument("queue", metavar="QUEUE", help="its name")
     add_json(parser)
     parser = add_command(
         group, "resume", does="let work start again in a queue", run=resume, examples=["dtq queue resume mail"]
     )
-    parser.add_argument("queue", metavar="QUEUE")
+    parser.add_argument("queue", metavar="QUEUE", help="its name")
     add_json(parser)
     parser = add_command(
         group,
@@ -53,7 +53,9 @@ def add_to(commands: "Commands") -> None:
         notes=_FIGURES,
         examples=["dtq queue stats mail"],
     )
-    parser.add_argument("queue", nargs="?", default=DEFAULT_QUEUE, metavar="QUEUE", help=f"default: {DEFAULT_QUEUE}")
+    parser.add_argument(
+        "queue", nargs="?", default=DEFAULT_QUEUE, metavar="QUEUE", help=f"its name (default: {DEFAULT_QUEUE})"
+    )
     add_json(parser)
     parser = add_command(
         commands,
@@ -63,7 +65,7 @@ def add_to(commands: "Commands") -> None:
         notes="It asks first. Tasks that run, that are delayed, or that wait for a retry stay.",
         examples=["dtq purge --queue mail", "dtq purge --queue mail --yes"],
     )
-    parser.add_argument("--queue", required=True, metavar="QUEUE")
+    parser.add_argument("--queue", required=True, metavar="QUEUE", help="its name")
     add_yes(parser)
     add_json(parser)
 
@@ -126,13 +128,13 @@ def purge(arguments: Namespace) -> Exit:
         stats = await queues.stats(arguments.queue)
         waiting = stats.depth - stats.pending
         if not arguments.yes:
-            confirm(f"cancel the {waiting} tasks that wait in queue {arguments.queue}?")
+            confirm(f"cancel all tasks that wait in queue {arguments.queue} ({waiting})?")
         with progress("purging", total=waiting) as advance:
             purged = await queues.purge(arguments.queue, by=actor(container), on_progress=advance)
         if arguments.json:
             print_json({"queue": arguments.queue, "purged": purged})
         else:
-            print_line(f"{purged} tasks of {arguments.queue} cancelled")
+            print_line(f"tasks of {arguments.queue} cancelled: {purged}")
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)

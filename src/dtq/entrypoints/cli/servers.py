@@ -1,7 +1,7 @@
 """dtq worker run, api run, dev: the commands that stay."""
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dtq.entrypoints.cli.exits import Exit, print_error
 from dtq.entrypoints.cli.parsers import add_command, add_group, add_tasks
@@ -10,6 +10,15 @@ from dtq.entrypoints.modules import load_registry
 
 if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
+
+_DEV_NOTES: Final = """Commands that are started in the same folder find it by themselves. Its data stays in .dtq/.
+Tasks of your own are functions in a module of this folder, my_tasks.py for instance:
+  from dtq import task
+
+  @task("greet")
+  def greet(payload, ctx):
+      return {"text": "Hello, " + payload["name"]}
+Code is read when dtq dev starts: start it anew after a change."""
 
 
 def add_to(commands: "Commands") -> None:
@@ -44,7 +53,7 @@ def add_to(commands: "Commands") -> None:
         "dev",
         does="run a Valkey, the API and a worker with demo tasks, for trying things out",
         run=run_dev,
-        notes="Commands that are started in the same folder find it by themselves. Data stays in .dtq/.",
+        notes=_DEV_NOTES,
         examples=["dtq dev", "dtq dev --tasks my_tasks"],
     )
     parser.add_argument("--port", metavar="PORT", help="where the API listens; if taken, the next free one")

@@ -115,8 +115,8 @@ class Tally:
             print_error(f"dtq: stopped at line {self._stopped_at}: {'; '.join(lines_of(self.stop))}")
         if not is_whole and self._without_key:
             print_error(
-                f"dtq: {self._without_key} of the submitted lines have no idempotency_key: "
-                "the same file again would submit them a second time"
+                f"dtq: the same file again would submit {self._without_key} lines a second time, "
+                "because they have no idempotency_key"
             )
 
     def _taken(self, line: int, task_id: str, *, status: TaskStatus | None, duplicate: bool = False) -> None:

@@ -3,14 +3,14 @@
 import sys
 from argparse import Namespace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dtq.application.tasks import Submitted
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit
 from dtq.entrypoints.cli.following import add_wait, follow, print_view, seconds
 from dtq.entrypoints.cli.output import print_json, print_line, print_rows
-from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit, add_tasks
+from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit, add_task_id, add_tasks
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.views import TaskBody, listed
@@ -18,10 +18,10 @@ from dtq.entrypoints.views import TaskBody, listed
 if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
 
-_SUBMIT_NOTES = """a file has one JSON object a line, with task_type, payload, and what else is to differ:
+_SUBMIT_NOTES: Final = """A file has one JSON object a line, with task_type, payload, and what else is to differ:
   {"task_type": "echo_task", "payload": {"n": 1}, "idempotency_key": "import-1"}
 Options fill in what a line leaves out. A bad line is reported and the others go on. While a queue is full, the
-command waits for room. Lines with an idempotency_key are submitted once, however often the file is; so what was
+command waits for room. Lines with an idempotency_key are submitted once, however often the file is: what was
 interrupted is simply started again."""
 
 
@@ -35,7 +35,7 @@ def add_to(commands: "Commands") -> None:
         run=show,
         examples=["dtq get TASK_ID", "dtq get TASK_ID --wait 60"],
     )
-    parser.add_argument("task_id", metavar="TASK_ID")
+    add_task_id(parser)
     add_wait(parser)
     add_json(parser)
     parser = add_command(
@@ -56,7 +56,7 @@ def add_to(commands: "Commands") -> None:
         run=cancel,
         examples=["dtq cancel TASK_ID"],
     )
-    parser.add_argument("task_id", metavar="TASK_ID")
+    add_task_id(parser)
     add_json(parser)
 
 
@@ -64,7 +64,7 @@ def _add_submit(commands: "Commands") -> None:
     parser = add_command(
         commands,
         "submit",
-        does="submit a task, or many of a file",
+        does="submit a task, or each task of a file",
         run=submit,
         notes=_SUBMIT_NOTES,
         examples=[
@@ -72,11 +72,11 @@ def _add_submit(commands: "Commands") -> None:
             "dtq submit --file tasks.jsonl --queue mail",
         ],
     )
-    parser.add_argument("--type", metavar="NAME", help="the task's type; required but with --file")
+    parser.add_argument("--type", metavar="NAME", help="the task's type; with --file that of lines which name none")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--payload", metavar="JSON", help="a JSON object; - reads it from stdin")
     what.add_argument("--file", metavar="FILE", help="a file with a task a line; - reads stdin")
-    parser.add_argument("--queue", metavar="QUEUE", help="default: default")
+    parser.add_argument("--queue", metavar="QUEUE", help="the queue that it goes into (default: default)")
     parser.add_argument("--idempotency-key", metavar="KEY", help="submit at most once under this key")
     parser.add_argument("--max-attempts", type=int, metavar="N", help="how often it may be started (default: 5)")
     parser.add_argument("--priority", type=int, metavar="0-9", help="9 goes first (default: 5)")

@@ -3,6 +3,7 @@
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from dtq.application.fan_out import FanOut
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 
 QUIET: Final = timedelta(seconds=10)
 
-_NOTES: Final = f"""types of events:
-  {", ".join(list(EventType)[:8])},
-  {", ".join(list(EventType)[8:])}
+_NOTES: Final = f"""Types of events:
+{fill(", ".join(EventType), width=100, initial_indent="  ", subsequent_indent="  ")}
 A filter may be given several times: each event that has one of its values is shown. What happened before, or while
 Redis was away, is not shown: `dtq get` and `dtq list` know it. Ctrl-C ends it, with 130."""
 
