@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 
 from dtq.adapters.memory.clock import ManualClock
 from tests.contract.steps import seconds
@@ -17,8 +18,12 @@ async def test_it_stands_still() -> None:
 async def test_calls_are_made_in_the_order_of_their_moments_and_at_them() -> None:
     clock = ManualClock(start=NOW)
     calls: list[tuple[str, float]] = []
+
+    def note(name: str) -> None:
+        calls.append((name, clock.monotonic()))
+
     for name, delay in (("late", 3.0), ("early", 1.0), ("second early", 1.0), ("never", 9.0)):
-        clock.call_later(seconds(delay), lambda name=name: calls.append((name, clock.monotonic())))  # type: ignore[misc]
+        clock.call_later(seconds(delay), partial(note, name))
 
     await clock.advance(seconds(5))
 
