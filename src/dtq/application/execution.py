@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from enum import Enum
@@ -13,10 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dtq.application.results import not_serializable, outcome_of
-from dtq.domain.json_text import JsonProblem, parse_object
+from dtq.domain.json_text import JsonProblem
 from dtq.domain.outcome import Outcome, Succeeded, classify, failed, timed_out, undecodable, unknown_task_type
 from dtq.domain.task import Task, WorkerId
 from dtq.handlers import Handler, Registry, TaskContext
+from dtq.handlers.payload import PayloadInvalid
 from dtq.ports.environment import Clock, Timer
 
 SWALLOW_GRACE: Final = timedelta(seconds=1)
@@ -83,17 +84,17 @@ class Attempt:
         """End the attempt without having run anything."""
         self._end(outcome, self._clock.monotonic())
 
-    def run_async(self, handler: Handler, payload: Mapping[str, object]) -> None:
+    def run_async(self, handler: Handler, payload: object) -> None:
         """Begin to run an async handler, in a task of its own."""
         self._arm(self._clock.monotonic())
         self._runner = asyncio.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
         self._runner.add_done_callback(self._end_unbegun)
 
-    def run_sync(self, handler: Handler, payload: Mapping[str, object], *, pool: ThreadPoolExecutor) -> None:
+    def run_sync(self, handler: Handler, payload: object, *, pool: ThreadPoolExecutor) -> None:
         """Begin to run a sync handler in a thread of *pool*."""
         pool.submit(self._call_sync, handler, payload)
 
-    async def _call_async(self, handler: Handler, payload: Mapping[str, object]) -> None:
+    async def _call_async(self, handler: Handler, payload: object) -> None:
         outcome: Outcome
         try:
             value = await _awaitable(handler.function, payload, self._context())
@@ -102,7 +103,7 @@ class Attempt:
             outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
         self._end(outcome, self._clock.monotonic())
 
-    def _call_sync(self, handler: Handler, payload: Mapping[str, object]) -> None:
+    def _call_sync(self, handler: Handler, payload: object) -> None:
         self._tell(self._arm, self._clock.monotonic())
         outcome: Outcome
         try:
@@ -185,8 +186,8 @@ class Executor:
             attempt.refuse(unknown_task_type(task.task_type))
             return attempt
         try:
-            payload = parse_object(task.payload or "")
-        except JsonProblem as problem:
+            payload = self._registry.read_payload(task.task_type, task.payload or "")
+        except (JsonProblem, PayloadInvalid) as problem:
             attempt.refuse(undecodable(str(problem)))
             return attempt
         if handler.is_async:
@@ -196,7 +197,7 @@ class Executor:
         return attempt
 
 
-async def _awaitable(function: Callable[..., object], payload: Mapping[str, object], context: TaskContext) -> object:
+async def _awaitable(function: Callable[..., object], payload: object, context: TaskContext) -> object:
     returned = function(payload, context)
     return await returned if inspect.isawaitable(returned) else returned
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from itertools import islice
@@ -46,10 +46,18 @@ FIELDS: Final = (
 """What a submission may name, in the contract's order."""
 
 
+def _any_object(_task_type: str, _payload: str) -> FieldProblem | None:
+    return None
+
+
 class AdmissionRules(Struct, frozen=True, kw_only=True):
-    """The bounds that operators set, and the task types that are known here."""
+    """The bounds that operators set, and the task types that are known here.
+
+    ``payload_problem`` tells what keeps a text, a JSON object, from being a payload of a task type.
+    """
 
     task_types: Collection[str]
+    payload_problem: Callable[[str, str], FieldProblem | None] = _any_object
     max_payload_bytes: int = 262_144
     max_attempts: int = 10
     default_timeout_ms: int = 30_000
@@ -82,7 +90,8 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
     """Check a submission's fields and fill in the defaults.
 
     *fields* maps names to plain values; ``payload`` and ``metadata`` are JSON text. A missing field and None both mean
-    the default. Raises PayloadTooLarge, InvalidTask with every problem found, or UnknownTaskType, in this order.
+    the default. Raises PayloadTooLarge, InvalidTask with every problem found, or UnknownTaskType, in this order, and
+    InvalidTask where only the handler's own type of the payload is not met.
     """
     _check_payload_size(fields.get("payload"), limit=rules.max_payload_bytes)
     check = _Check(fields)
@@ -108,6 +117,9 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
         raise InvalidTask(tuple(check.problems))
     if spec.task_type not in rules.task_types:
         raise UnknownTaskType(spec.task_type)
+    problem = rules.payload_problem(spec.task_type, spec.payload)
+    if problem is not None:
+        raise InvalidTask((problem,))
     return spec
 
 

@@ -4,35 +4,45 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from dtq.domain.admission import TASK_TYPE_PATTERN
+from dtq.domain.errors import FieldProblem
+from dtq.handlers.payload import JsonSchema, PayloadInvalid, PayloadType, payload_type, read_payload
 
 _MARK: Final = "__dtq_handler__"
 F = TypeVar("F", bound=Callable[..., object])
 
 
 class Handler(Struct, frozen=True, kw_only=True):
-    """A registered function ``(payload: dict, ctx: TaskContext) -> JSON-serializable``."""
+    """A registered function ``(payload, ctx: TaskContext) -> JSON-serializable``.
+
+    ``payload`` is the type that was declared beside the function; None leaves it to the annotation.
+    """
 
     name: str
     function: Callable[..., object]
     is_async: bool
     retry_on: tuple[type[BaseException], ...] = ()
     cpu_bound: bool = False
+    payload: Any = None
 
 
 class DuplicateHandler(ValueError):
     """Two functions claim one task type."""
 
 
-def task(name: str, *, retry_on: tuple[type[BaseException], ...] = (), cpu_bound: bool = False) -> Callable[[F], F]:
+def task(
+    name: str, *, retry_on: tuple[type[BaseException], ...] = (), cpu_bound: bool = False, payload: Any = None
+) -> Callable[[F], F]:
     """Declare a module-level function as the handler of the task type *name*.
 
     It is found when its module is named in DTQ_TASK_MODULES or ``--tasks``. Exceptions of the classes in *retry_on*
     are retried beside those that always are. *cpu_bound* marks a handler that holds the interpreter while it runs.
+    *payload* is the type of its payload, a msgspec Struct, a TypedDict or a dataclass, where the annotation of the
+    first parameter does not say it: payloads that are not of this type are refused, and the handler is given one.
     Raises ValueError for a name outside ``[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}``, for what is no exception class in
     *retry_on*, and for a second declaration of one function. Other decorators stand below this one.
     """
@@ -48,7 +58,14 @@ def task(name: str, *, retry_on: tuple[type[BaseException], ...] = (), cpu_bound
             message = f"{function!r} is declared as a task already"
             raise DuplicateHandler(message)
         is_async = any(inspect.iscoroutinefunction(layer) for layer in _layers(function))
-        handler = Handler(name=name, function=function, is_async=is_async, retry_on=retry_on, cpu_bound=cpu_bound)
+        handler = Handler(
+            name=name,
+            function=function,
+            is_async=is_async,
+            retry_on=retry_on,
+            cpu_bound=cpu_bound,
+            payload=payload,
+        )
         setattr(function, _MARK, handler)
         return function
 
@@ -59,7 +76,10 @@ class Registry:
     """The handlers that one process knows, by task type."""
 
     def __init__(self, handlers: Iterable[Handler] = ()) -> None:
-        """Collect *handlers*. Raises DuplicateHandler where two different functions share a name."""
+        """Collect *handlers*. Raises DuplicateHandler where two different functions share a name.
+
+        Raises PayloadTypeError where a handler's payload cannot be what it is declared to be.
+        """
         known: dict[str, Handler] = {}
         for handler in handlers:
             other = known.setdefault(handler.name, handler)
@@ -67,6 +87,9 @@ class Registry:
                 message = f"task type {handler.name!r} is declared by {_where(other)} and by {_where(handler)}"
                 raise DuplicateHandler(message)
         self._known: Mapping[str, Handler] = known
+        # not when they are declared: what their annotations name may stand further down in the module
+        kinds = {name: _payload_type_of(handler) for name, handler in known.items()}
+        self._payloads: Mapping[str, PayloadType] = {name: kind for name, kind in kinds.items() if kind is not None}
 
     @classmethod
     def of(cls, *functions: Callable[..., object]) -> "Registry":
@@ -90,6 +113,26 @@ class Registry:
         """Return the handler of *task_type*, or None where there is none."""
         return self._known.get(task_type)
 
+    def read_payload(self, task_type: str, text: str) -> object:
+        """Return the payload as the handler of *task_type* wants it. Raises JsonProblem, or PayloadInvalid."""
+        return read_payload(text, kind=self._payloads.get(task_type))
+
+    def payload_problem(self, task_type: str, text: str) -> FieldProblem | None:
+        """Say what keeps *text*, a JSON object, from being a payload of *task_type*, or None."""
+        kind = self._payloads.get(task_type)
+        if kind is None:
+            return None
+        try:
+            kind.read(text)
+        except PayloadInvalid as error:
+            return error.problem
+        return None
+
+    def payload_schema(self, task_type: str) -> JsonSchema:
+        """Describe the payload of *task_type* as JSON Schema; any object will do where no type is declared."""
+        kind = self._payloads.get(task_type)
+        return {"type": "object"} if kind is None else kind.schema()
+
     def __iter__(self) -> Iterator[Handler]:
         """Go through the handlers in the order of their names."""
         return iter(sorted(self._known.values(), key=lambda handler: handler.name))
@@ -97,6 +140,10 @@ class Registry:
     def __len__(self) -> int:
         """Count the handlers."""
         return len(self._known)
+
+
+def _payload_type_of(handler: Handler) -> PayloadType | None:
+    return payload_type(handler.function, declared=handler.payload, owner=f"task type {handler.name!r}")
 
 
 def _declared_in(module: ModuleType) -> Iterator[Handler]:
