@@ -1,18 +1,23 @@
 """Makes the edits of mutants.txt one at a time, in a copy of the tree, and tells which ones no test notices.
 
-    python -m tests.contract.run_mutants [--sample N] [--seed S] [--only TEXT]
+    python -m tests.contract.run_mutants [--sample N] [--seed S] [--only TEXT] [--jobs N]
 
 Ends with 0 if each edit turned its tests red. ``tox -e mutants`` does the same through tests/mutants.
 """
 
 import argparse
+import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
@@ -25,8 +30,11 @@ SERVERS: Final[tuple[Kind, ...]] = ("redis82", "valkey91", "path")
 LIMIT_SECONDS: Final = 240
 """How long the tests of one edit may take: an edit may make a loop that does not end, and has been noticed then."""
 
-_SEPARATOR: Final = " | "
+JOBS: Final = min(4, os.cpu_count() or 1)
+
+_SEPARATOR: Final = re.compile(r" \|(?= )")
 _TESTS: Final = "tests:"
+_LINE_BREAK: Final = "↵"
 
 
 class BadMutant(Exception):
@@ -52,6 +60,16 @@ class Mutant(NamedTuple):
         return a_real_server() if self.file.startswith("src/dtq/adapters/redis/") else "memory"
 
 
+class Suite(NamedTuple):
+    """Tests, and what they run on."""
+
+    tests: tuple[str, ...]
+    server: str
+
+    def __str__(self) -> str:
+        return f"{self.server}: {' '.join(self.tests)}"
+
+
 class Verdict(StrEnum):
     """What the tests made of an edit."""
 
@@ -74,17 +92,18 @@ def a_real_server() -> Kind:
 
 def read_mutants(path: Path = LIST) -> list[Mutant]:
     """Read the list. Raises BadMutant where a line is no entry."""
-    mutants, tests = [], ()
+    mutants: list[Mutant] = []
+    tests: tuple[str, ...] = ()
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         if line.startswith(_TESTS):
             tests = tuple(line.removeprefix(_TESTS).split())
             continue
-        parts = line.split(_SEPARATOR)
+        parts = _SEPARATOR.split(line)
         if len(parts) != len(Mutant._fields) - 2 or not tests:
             raise BadMutant(f"line {number} is not of the form file | text | replacement | what it breaks")
-        file, text, replacement, harm = (part.strip() for part in parts)
+        file, text, replacement, harm = (part.strip().replace(_LINE_BREAK, "\n") for part in parts)
         mutants.append(Mutant(number, tests, file, text, replacement, harm))
     return mutants
 
@@ -141,6 +160,38 @@ class Tree:
         return run.returncode == 0
 
 
+class Bench:
+    """Several copies of the project, so that edits are judged side by side."""
+
+    def __init__(self, folder: Path, *, copies: int) -> None:
+        self._trees: SimpleQueue[Tree] = SimpleQueue()
+        for number in range(copies):
+            (folder / str(number)).mkdir()
+            self._trees.put(Tree(folder / str(number)))
+
+    def judge(self, mutant: Mutant) -> Verdict:
+        """Judge one edit in a copy that is free."""
+        with self._tree() as tree:
+            return tree.judge(mutant)
+
+    def is_noticed(self, mutant: Mutant) -> bool:
+        """Tell whether the tests of an edit notice it."""
+        return self.judge(mutant) is Verdict.NOTICED
+
+    def is_green(self, suite: Suite) -> bool:
+        """Run a suite in a copy that is free."""
+        with self._tree() as tree:
+            return tree.is_green(suite.tests, server=suite.server)
+
+    @contextmanager
+    def _tree(self) -> Iterator[Tree]:
+        tree = self._trees.get()
+        try:
+            yield tree
+        finally:
+            self._trees.put(tree)
+
+
 def _environment(server: str) -> list[str]:
     env = shutil.which("env")
     if env is None:
@@ -153,20 +204,20 @@ def sampled(mutants: Sequence[Mutant], *, count: int, seed: str) -> list[Mutant]
     return sorted(mutants, key=lambda mutant: sha256(f"{seed} {mutant}".encode()).digest())[:count]
 
 
-def suites_of(mutants: Sequence[Mutant]) -> list[tuple[tuple[str, ...], str]]:
-    """Name each set of tests with its server once, in the order of the list."""
-    return list(dict.fromkeys((mutant.tests, mutant.server) for mutant in mutants))
+def suites_of(mutants: Sequence[Mutant]) -> list[Suite]:
+    """Name each suite once, in the order of the list."""
+    return list(dict.fromkeys(Suite(mutant.tests, mutant.server) for mutant in mutants))
 
 
-def judgements(mutants: Sequence[Mutant]) -> Iterator[tuple[Mutant, Verdict]]:
-    """Judge one after the other. Raises BadMutant where the tests fail without any edit."""
-    with TemporaryDirectory() as folder:
-        tree = Tree(Path(folder))
-        for tests, server in suites_of(mutants):
-            if not tree.is_green(tests, server=server):
-                raise BadMutant(f"without any edit these tests fail on {server}: {' '.join(tests)}")
-        for mutant in mutants:
-            yield mutant, tree.judge(mutant)
+def judgments(mutants: Sequence[Mutant], *, jobs: int) -> Iterator[tuple[Mutant, Verdict]]:
+    """Judge each. Raises BadMutant where the tests fail without any edit."""
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        bench = Bench(Path(folder), copies=jobs)
+        suites = suites_of(mutants)
+        for suite, is_green in zip(suites, pool.map(bench.is_green, suites), strict=True):
+            if not is_green:
+                raise BadMutant(f"without any edit these tests fail on {suite.server}: {' '.join(suite.tests)}")
+        yield from zip(mutants, pool.map(bench.judge, mutants), strict=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -175,12 +226,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="judge N of the list only")
     parser.add_argument("--seed", default="", help="which N")
     parser.add_argument("--only", default="", metavar="TEXT", help="judge those whose file or harm has TEXT in it")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="how many at a time")
     options = parser.parse_args(arguments)
     chosen = [mutant for mutant in read_mutants() if options.only in str(mutant)]
     if options.sample is not None:
         chosen = sampled(chosen, count=options.sample, seed=options.seed)
     survivors = 0
-    for mutant, verdict in judgements(chosen):
+    for mutant, verdict in judgments(chosen, jobs=options.jobs):
         sys.stdout.write(f"{verdict:9} line {mutant.line}: {mutant}\n")
         sys.stdout.flush()
         survivors += verdict is Verdict.SURVIVED
