@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from dtq.domain.errors import FieldProblem
 from dtq.domain.json_text import JsonProblem
@@ -183,6 +184,15 @@ def test_what_is_no_object_is_no_payload_at_all(task_type: str) -> None:
 def test_reading_says_what_judging_says() -> None:
     with pytest.raises(PayloadInvalid, match=r"payload\.user: required"):
         TYPED.read_payload("order", "{}")
+
+
+def test_a_handler_that_is_wrapped_later_keeps_its_type() -> None:
+    def outer(payload: object, ctx: TaskContext) -> object:
+        return payload, ctx
+
+    wrapped = Registry(replace(handler, function=outer) for handler in TYPED)
+
+    assert isinstance(wrapped.read_payload("order", GOOD), Order)
 
 
 def test_the_type_is_published_as_a_schema() -> None:

@@ -71,6 +71,8 @@ def payload_type(function: Callable[..., object], *, declared: Any, owner: str) 
 
     Raises PayloadTypeError where neither can be read from a JSON object, or an annotation names what is not there.
     """
+    if isinstance(declared, PayloadType):
+        return declared
     if declared is not None:
         return PayloadType(declared, owner=owner)
     annotation = _first_annotation(function, owner=owner)

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dtq.domain.admission import TASK_TYPE_PATTERN
 from dtq.domain.errors import FieldProblem
@@ -19,7 +20,8 @@ F = TypeVar("F", bound=Callable[..., object])
 class Handler(Struct, frozen=True, kw_only=True):
     """A registered function ``(payload, ctx: TaskContext) -> JSON-serializable``.
 
-    ``payload`` is the type that was declared beside the function; None leaves it to the annotation.
+    ``payload`` is the type that was declared beside the function; None leaves it to the annotation. In a registry it
+    is what that came to, whatever the function is wrapped in later; None where any object will do.
     """
 
     name: str
@@ -86,10 +88,8 @@ class Registry:
             if other.function is not handler.function:
                 message = f"task type {handler.name!r} is declared by {_where(other)} and by {_where(handler)}"
                 raise DuplicateHandler(message)
-        self._known: Mapping[str, Handler] = known
         # not when they are declared: what their annotations name may stand further down in the module
-        kinds = {name: _payload_type_of(handler) for name, handler in known.items()}
-        self._payloads: Mapping[str, PayloadType] = {name: kind for name, kind in kinds.items() if kind is not None}
+        self._known: Mapping[str, Handler] = {name: _resolved(handler) for name, handler in known.items()}
 
     @classmethod
     def of(cls, *functions: Callable[..., object]) -> "Registry":
@@ -115,11 +115,11 @@ class Registry:
 
     def read_payload(self, task_type: str, text: str) -> object:
         """Return the payload as the handler of *task_type* wants it. Raises JsonProblem, or PayloadInvalid."""
-        return read_payload(text, kind=self._payloads.get(task_type))
+        return read_payload(text, kind=self._payload_type(task_type))
 
     def payload_problem(self, task_type: str, text: str) -> FieldProblem | None:
         """Say what keeps *text*, a JSON object, from being a payload of *task_type*, or None."""
-        kind = self._payloads.get(task_type)
+        kind = self._payload_type(task_type)
         if kind is None:
             return None
         try:
@@ -130,8 +130,12 @@ class Registry:
 
     def payload_schema(self, task_type: str) -> JsonSchema:
         """Describe the payload of *task_type* as JSON Schema; any object will do where no type is declared."""
-        kind = self._payloads.get(task_type)
+        kind = self._payload_type(task_type)
         return {"type": "object"} if kind is None else kind.schema()
+
+    def _payload_type(self, task_type: str) -> PayloadType | None:
+        handler = self._known.get(task_type)
+        return None if handler is None else handler.payload
 
     def __iter__(self) -> Iterator[Handler]:
         """Go through the handlers in the order of their names."""
@@ -142,8 +146,9 @@ class Registry:
         return len(self._known)
 
 
-def _payload_type_of(handler: Handler) -> PayloadType | None:
-    return payload_type(handler.function, declared=handler.payload, owner=f"task type {handler.name!r}")
+def _resolved(handler: Handler) -> Handler:
+    kind = payload_type(handler.function, declared=handler.payload, owner=f"task type {handler.name!r}")
+    return replace(handler, payload=kind)
 
 
 def _declared_in(module: ModuleType) -> Iterator[Handler]:

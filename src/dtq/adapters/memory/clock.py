@@ -37,10 +37,14 @@ class ManualTimer:
 
 
 class ManualClock:
-    """A clock that is moved by hand; what is due on the way happens at its own moment, in order."""
+    """A clock that is moved by hand; what is due on the way happens at its own moment, in order.
 
-    def __init__(self, *, start: datetime = _EPOCH) -> None:
+    Nothing waits for less than *shortest*: above zero, rounding cannot make a loop turn for ever in one moment.
+    """
+
+    def __init__(self, *, start: datetime = _EPOCH, shortest: timedelta = timedelta()) -> None:
         self._start = start
+        self._shortest = shortest
         self._elapsed = timedelta()
         self._timers: list[tuple[timedelta, int, ManualTimer]] = []
         self._order = count()
@@ -69,7 +73,7 @@ class ManualClock:
     def call_later(self, delay: timedelta, callback: Callable[[], None]) -> ManualTimer:
         """Call *callback* once the clock was moved by *delay*."""
         timer = ManualTimer(callback)
-        heapq.heappush(self._timers, (self._elapsed + max(delay, timedelta()), next(self._order), timer))
+        heapq.heappush(self._timers, (self._elapsed + max(delay, self._shortest), next(self._order), timer))
         return timer
 
     async def advance(self, by: timedelta) -> None:
