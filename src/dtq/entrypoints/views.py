@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dtq.application.tasks import TaskView
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import AttemptRecord, Task
 
 JsonObject = dict[str, Any]
+Status = Annotated[
+    TaskStatus,
+    Meta(description="Exact, but for expiry: a task past its `ttl_seconds` reads as before until it is next touched."),
+]
 
 
 class AttemptBody(Struct, frozen=True, kw_only=True):
@@ -35,7 +39,7 @@ class TaskBody(Struct, frozen=True, kw_only=True):
     task_type: str
     queue: str
     priority: int
-    status: TaskStatus
+    status: Status
     attempt: int
     max_attempts: int
     timeout_ms: int

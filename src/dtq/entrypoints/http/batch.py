@@ -58,6 +58,7 @@ _decode: Final = msgspec.json.Decoder(_Batch).decode
     "/batch",
     status_code=HTTPStatus.OK,
     operation_class=operation(body="SubmitBatch"),
+    operation_id="submit_batch",
     summary="Submit many tasks",
     responses={
         HTTPStatus.OK: answer(BatchAnswer, "One result for each submission, in order", examples.BATCH),

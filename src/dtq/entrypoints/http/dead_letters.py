@@ -45,6 +45,7 @@ class DeadLettersPurged(Struct, frozen=True, kw_only=True):
     "/api/v1/dlq",
     opt={"queries": (LIMIT,)},
     operation_class=operation(LIMIT),
+    operation_id="list_dead_letters",
     summary="List dead letters",
     responses={
         HTTPStatus.OK: answer(DeadLetterList, "Dead letters, the newest first", examples.DEAD_LETTERS),
@@ -62,6 +63,7 @@ async def show_recent(request: AnyRequest, dead_letters: NamedDependency[DeadLet
 @get(
     "/api/v1/dlq/{task_id:str}",
     operation_class=operation(TASK_ID),
+    operation_id="show_dead_letter",
     summary="Show a dead letter",
     responses={
         HTTPStatus.OK: answer(DeadLetterBody, "The dead letter, with its task", examples.DEAD_LETTER_IN_FULL),
@@ -78,6 +80,7 @@ async def show(task_id: FromPath[str], dead_letters: NamedDependency[DeadLetterS
     status_code=HTTPStatus.ACCEPTED,
     opt={"action": "dlq.requeue"},
     operation_class=operation(TASK_ID),
+    operation_id="requeue_dead_letter",
     summary="Requeue a dead letter",
     responses={
         HTTPStatus.ACCEPTED: answer(Accepted, "The task is queued again", examples.REQUEUED),
@@ -97,6 +100,7 @@ async def requeue(
     status_code=HTTPStatus.OK,
     opt={"action": "dlq.discard"},
     operation_class=operation(TASK_ID),
+    operation_id="discard_dead_letter",
     summary="Discard a dead letter",
     responses={
         HTTPStatus.OK: answer(Discarded, "The dead letter is gone, the task's record stays", examples.DISCARDED),
@@ -116,6 +120,7 @@ async def discard(
     status_code=HTTPStatus.OK,
     opt={"action": "dlq.purge"},
     operation_class=operation(),
+    operation_id="purge_dead_letters",
     summary="Purge the dead letters",
     responses={
         HTTPStatus.OK: answer(DeadLettersPurged, "The stream is empty", examples.DEAD_LETTERS_PURGED),

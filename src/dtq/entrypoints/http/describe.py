@@ -28,6 +28,9 @@ from dtq.entrypoints.http.queries import Query
 
 JSON: Final = "application/json"
 
+NULL: Final = "\x00null"
+"""Stands for null in examples: Litestar leaves members out that are None."""
+
 Responses = dict[int, ResponseSpec]
 
 
@@ -88,8 +91,20 @@ def answer(body: type[Any], description: str, *examples: object) -> ResponseSpec
         media_type=JSON,
         description=description,
         generate_examples=False,
-        examples=[Example(summary=description, value=example) for example in examples],
+        examples=[Example(summary=description, value=_without_none(example)) for example in examples],
     )
+
+
+def _without_none(value: object) -> object:
+    match value:
+        case None:
+            return NULL
+        case dict():
+            return {name: _without_none(member) for name, member in value.items()}
+        case list():
+            return [_without_none(item) for item in value]
+        case _:
+            return value
 
 
 def problems(*codes: str) -> Responses:

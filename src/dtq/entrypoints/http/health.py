@@ -24,6 +24,7 @@ CLOCK_TOLERANCE: Final = timedelta(seconds=1)
     "/health",
     operation_class=operation(),
     tags=["health"],
+    operation_id="health",
     summary="Is the process alive?",
     responses={HTTPStatus.OK: answer(Health, "It is", {"status": "ok"})},
 )
@@ -36,6 +37,7 @@ async def health() -> Health:
     "/ready",
     operation_class=operation(),
     tags=["health"],
+    operation_id="ready",
     summary="Can requests be served?",
     responses={
         HTTPStatus.OK: answer(Readiness, "They can", examples.READY),

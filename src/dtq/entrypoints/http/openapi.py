@@ -12,6 +12,7 @@ from litestar.openapi.spec import Components, License, SecurityScheme, Tag
 import dtq
 from dtq.domain.admission import AdmissionRules
 from dtq.entrypoints.http.auth import KEY_HEADER
+from dtq.entrypoints.http.describe import NULL
 from dtq.entrypoints.http.pages import PATH, DocumentPage, pages_router
 from dtq.entrypoints.http.routes import SECURITY_SCHEME
 from dtq.entrypoints.http.submissions import submission_schemas
@@ -54,7 +55,7 @@ class Document(OpenAPIRenderPlugin):
             components = openapi_schema["components"]
             schemas = {**components["schemas"], **submission_schemas(self._rules)}
             whole = {**openapi_schema, "components": {**components, "schemas": schemas}}
-            self._rendered = msgspec.json.encode(whole)
+            self._rendered = msgspec.json.encode(whole).replace(msgspec.json.encode(NULL), b"null")
         return self._rendered
 
 

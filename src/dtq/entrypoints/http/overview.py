@@ -34,6 +34,7 @@ class TaskTypes(Struct, frozen=True, kw_only=True):
     opt={"queries": (LIMIT,)},
     operation_class=operation(LIMIT),
     tags=["workers"],
+    operation_id="list_workers",
     summary="List workers",
     responses={
         HTTPStatus.OK: answer(WorkerList, "Workers in the order of their ids", examples.WORKERS),
@@ -49,6 +50,7 @@ async def show_workers(request: AnyRequest, workers: NamedDependency[WorkerServi
     "/api/v1/workers/{worker_id:str}",
     operation_class=operation(WORKER_ID),
     tags=["workers"],
+    operation_id="show_worker",
     summary="Show a worker",
     responses={
         HTTPStatus.OK: answer(WorkerBody, "The worker", examples.WORKER),
@@ -65,6 +67,7 @@ async def show_worker(worker_id: FromPath[str], workers: NamedDependency[WorkerS
     opt={"queries": (LIMIT,)},
     operation_class=operation(LIMIT),
     tags=["audit"],
+    operation_id="list_audit",
     summary="Show the audit trail",
     responses={
         HTTPStatus.OK: answer(AuditList, "Acts of operators, the newest first", examples.AUDIT),
@@ -80,6 +83,7 @@ async def show_audit(request: AnyRequest, trail: NamedDependency[AuditTrail]) ->
     "/api/v1/task-types",
     operation_class=operation(),
     tags=["tasks"],
+    operation_id="list_task_types",
     summary="List task types",
     responses={
         HTTPStatus.OK: answer(TaskTypes, "What can be submitted", examples.TASK_TYPES),

@@ -35,6 +35,7 @@ class QueuePurged(Struct, frozen=True, kw_only=True):
     "/api/v1/queues",
     opt={"queries": (LIMIT,)},
     operation_class=operation(LIMIT),
+    operation_id="list_queues",
     summary="List queues",
     responses={
         HTTPStatus.OK: answer(QueueList, "Queues in alphabetical order", examples.QUEUES),
@@ -49,6 +50,7 @@ async def show_all(request: AnyRequest, queues: NamedDependency[QueueService]) -
 @get(
     "/api/v1/queues/{queue:str}",
     operation_class=operation(QUEUE_NAME),
+    operation_id="show_queue",
     summary="Show a queue",
     responses={
         HTTPStatus.OK: answer(QueueDetailBody, "The queue", examples.QUEUE_DETAIL),
@@ -65,6 +67,7 @@ async def show(queue: FromPath[str], queues: NamedDependency[QueueService]) -> Q
     status_code=HTTPStatus.OK,
     opt={"action": "queue.pause"},
     operation_class=operation(QUEUE_NAME),
+    operation_id="pause_queue",
     summary="Pause a queue",
     responses={
         HTTPStatus.OK: answer(Switched, "The queue is paused", examples.PAUSED),
@@ -84,6 +87,7 @@ async def pause(
     status_code=HTTPStatus.OK,
     opt={"action": "queue.resume"},
     operation_class=operation(QUEUE_NAME),
+    operation_id="resume_queue",
     summary="Resume a queue",
     responses={HTTPStatus.OK: answer(Switched, "The queue is not paused", examples.RESUMED), **problems(*_REFUSALS)},
 )
@@ -100,6 +104,7 @@ async def resume(
     status_code=HTTPStatus.OK,
     opt={"action": "queue.purge"},
     operation_class=operation(QUEUE_NAME),
+    operation_id="purge_queue",
     summary="Purge a queue",
     responses={
         HTTPStatus.OK: answer(QueuePurged, "What waited is gone", examples.QUEUE_PURGED),

@@ -21,7 +21,7 @@ from dtq.application.fan_out_tap import Ending
 from dtq.domain.admission import QUEUE_PATTERN, TASK_ID_PATTERN
 from dtq.domain.errors import FieldProblem, InvalidRequest
 from dtq.domain.events import EventType
-from dtq.entrypoints.http.errors import MEDIA_TYPE, Problem
+from dtq.entrypoints.http.describe import problems
 from dtq.entrypoints.http.stream import FAREWELL_LIMIT, SLOW, Streams, extensions_of, narrow
 from dtq.entrypoints.http.stream_delivery import LOST, deliver, time_limit, until_gone
 from dtq.entrypoints.http.stream_encoding import as_chunk
@@ -32,11 +32,6 @@ EVENT_STREAM: Final = "text/event-stream"
 MAX_SECONDS: Final = 86_400
 
 _RECONNECT: Final = b"retry: 2000\n\n"
-_REFUSALS: Final = {
-    HTTPStatus.BAD_REQUEST: "A filter is wrong",
-    HTTPStatus.FORBIDDEN: "A page of another origin asks, which is not allowed",
-    HTTPStatus.SERVICE_UNAVAILABLE: "As many clients listen as may",
-}
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -126,11 +121,7 @@ class _WatchOperation(Operation):
 def _responses() -> dict[int, ResponseSpec]:
     what = "Events as they happen, each as one JSON object; there is no replay of earlier ones"
     stream = ResponseSpec(ServerSentEvent, media_type=EVENT_STREAM, description=what, generate_examples=False)
-    refusals: dict[int, ResponseSpec] = {
-        status: ResponseSpec(Problem, media_type=MEDIA_TYPE, description=text, generate_examples=False)
-        for status, text in _REFUSALS.items()
-    }
-    return {HTTPStatus.OK: stream, **refusals}
+    return {HTTPStatus.OK: stream, **problems("INVALID_REQUEST", "ORIGIN_NOT_ALLOWED", "TOO_MANY_CLIENTS")}
 
 
 @get(

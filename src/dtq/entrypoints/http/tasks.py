@@ -25,6 +25,7 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
     "/",
     status_code=HTTPStatus.ACCEPTED,
     operation_class=operation(IDEMPOTENCY_KEY, body="SubmitTask"),
+    operation_id="submit_task",
     summary="Submit a task",
     responses={
         HTTPStatus.ACCEPTED: answer(Accepted, "The task is accepted", examples.ACCEPTED),
@@ -61,6 +62,7 @@ async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Re
     "/{task_id:str}",
     opt={"queries": (WAIT,)},
     operation_class=operation(TASK_ID, WAIT),
+    operation_id="show_task",
     summary="Show a task",
     responses={
         HTTPStatus.OK: answer(TaskBody, "The task", examples.TASK),
@@ -76,6 +78,7 @@ async def show(request: AnyRequest, task_id: FromPath[str], *, waiting: NamedDep
     "/",
     opt={"queries": _RECENT},
     operation_class=operation(*_RECENT),
+    operation_id="list_tasks",
     summary="List tasks",
     responses={
         HTTPStatus.OK: answer(TaskList, "The last tasks, the newest first", examples.TASKS),
@@ -96,6 +99,7 @@ async def show_recent(request: AnyRequest, tasks: NamedDependency[TaskService]) 
     status_code=HTTPStatus.ACCEPTED,
     opt={"action": "task.cancel"},
     operation_class=operation(TASK_ID),
+    operation_id="cancel_task",
     summary="Cancel a task",
     responses={
         HTTPStatus.ACCEPTED: answer(Accepted, "The task waited, and is canceled", examples.CANCELLED),
