@@ -10,8 +10,9 @@ from litestar.testing import AsyncTestClient
 
 from dtq import TaskContext, task
 from dtq.entrypoints.config import load
-from dtq.entrypoints.container import Container, backend_options, build, connect
+from dtq.entrypoints.container import Container, build, connect
 from dtq.entrypoints.http.app import create_app
+from dtq.entrypoints.part_options import backend_options
 from dtq.handlers import Registry
 from dtq.ports.backend import Backend
 from tests.entrypoints.recorder import Recorder

@@ -12,9 +12,10 @@ from dtq.adapters.memory import ManualClock, State, backend_of
 from dtq.adapters.memory.clock import settle
 from dtq.domain.events import Event
 from dtq.entrypoints.config import load
-from dtq.entrypoints.container import backend_options, build
+from dtq.entrypoints.container import build
 from dtq.entrypoints.http.app import create_app
 from dtq.entrypoints.http.stream_protocol import FRAMES, TRANSPORT
+from dtq.entrypoints.part_options import backend_options
 from dtq.handlers import Registry
 from tests.entrypoints.recorder import Recorder
 

@@ -12,13 +12,13 @@ from dtq.entrypoints import config
 from dtq.entrypoints.config import SettingsError, load
 from dtq.entrypoints.container import (
     UnknownScheme,
-    backend_options,
     build,
     connect,
     known_own_schemes,
     retryable_errors,
     worker_id_of,
 )
+from dtq.entrypoints.part_options import backend_options
 from dtq.handlers import Registry
 from dtq.ports.backend import BackendOptions
 from tests.entrypoints import third_party

@@ -11,7 +11,8 @@ from dtq.domain.outcome import PermanentError, classify
 from dtq.domain.retry import RetryPolicy
 from dtq.entrypoints import cli
 from dtq.entrypoints.config import load
-from dtq.entrypoints.container import backend_options, build, worker_id_of
+from dtq.entrypoints.container import build, worker_id_of
+from dtq.entrypoints.part_options import backend_options
 from dtq.handlers import Registry
 from tests.entrypoints.conftest import Api, MakeApi
 from tests.entrypoints.driver import finish_with, start_next

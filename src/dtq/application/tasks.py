@@ -12,10 +12,11 @@ from dtq.application.group_commit import GroupCommit
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
 from dtq.application.refill import Refill
+from dtq.application.rejections import rejections
 from dtq.application.requests import known_task_id, limit_problem, queue_problem, refuse, status_problem
 from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain import idempotency, lifecycle
-from dtq.domain.admission import AdmissionRules, BrokerLimits, admit
+from dtq.domain.admission import AdmissionRules, BrokerLimits, TaskSpec, admit
 from dtq.domain.audit import Actor
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
@@ -105,33 +106,8 @@ class TaskService:
         Raises InvalidTask, UnknownTaskType, PayloadTooLarge, IdempotencyInProgress, QueueFull, BrokerUnavailable, or
         OutcomeUnknown where the task may have come into being.
         """
-        spec = admit(fields, rules=self._rules)
-        token = self._ids.token()
-        change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=token)
-        patience = Patience(self._clock)
-        replaces: str | None = None
-        for _ in range(MAX_TRIES):
-            admission = Admission(change=change, replaces=replaces)
-            answer = await patience.write(partial(self._creates.one, admission))
-            match answer:
-                case Applied(task=stored):
-                    return self._created(change, stored)
-                case Already(task=stored) | Conflict(task=stored):
-                    # the reply of an earlier try was lost: nobody else knows this task's id
-                    return self._created(change, change.after if stored is None else stored)
-                case KeyTaken():
-                    duplicate = await self._duplicate_of(answer, patience)
-                    if duplicate is not None:
-                        return duplicate
-                    replaces = answer.text
-                case Full():
-                    wait = self._refill.refused(answer, queue=spec.queue)
-                    raise QueueFull(answer.reason, value=answer.value, limit=answer.limit, retry_after_s=wait)
-                case Broken():
-                    pass
-                case _:
-                    assert_never(answer)
-        raise OutcomeUnknown(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
+        with rejections(self._observer, fields):
+            return await self._create(admit(fields, rules=self._rules))
 
     async def submit_many(self, submissions: Sequence[Mapping[str, object]]) -> Sequence[Submitted | DtqError]:
         """Submit up to 1,000 tasks in a few requests; each gets the answer it would get alone, errors as values."""
@@ -179,6 +155,34 @@ class TaskService:
             await self._tell_worker(settled.change.after, patience)
             raise CancelRequested(task.task_id)
         return settled.task
+
+    async def _create(self, spec: TaskSpec) -> Submitted:
+        token = self._ids.token()
+        change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=token)
+        patience = Patience(self._clock)
+        replaces: str | None = None
+        for _ in range(MAX_TRIES):
+            admission = Admission(change=change, replaces=replaces)
+            answer = await patience.write(partial(self._creates.one, admission))
+            match answer:
+                case Applied(task=stored):
+                    return self._created(change, stored)
+                case Already(task=stored) | Conflict(task=stored):
+                    # the reply of an earlier try was lost: nobody else knows this task's id
+                    return self._created(change, change.after if stored is None else stored)
+                case KeyTaken():
+                    duplicate = await self._duplicate_of(answer, patience)
+                    if duplicate is not None:
+                        return duplicate
+                    replaces = answer.text
+                case Full():
+                    wait = self._refill.refused(answer, queue=spec.queue)
+                    raise QueueFull(answer.reason, value=answer.value, limit=answer.limit, retry_after_s=wait)
+                case Broken():
+                    pass
+                case _:
+                    assert_never(answer)
+        raise OutcomeUnknown(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
 
     async def _settle_cancel(self, task: Task, *, by: Actor, patience: Patience) -> Settled:
         now = self._clock.now()

@@ -69,6 +69,11 @@ class Worker:
             stop=self._stop, chance=chance, observer=self._observer, on_outage=self._crew.outage
         )
 
+    @property
+    def active(self) -> int:
+        """How many attempts run, or have ended and are yet to be recorded; may be asked from any thread."""
+        return self._handover.condition.active
+
     async def run(self) -> ExitCode:
         """Work until asked to stop, and say how it ended; no outage of the broker ends it.
 

@@ -10,12 +10,9 @@ A third party's adapter needs no change here: its package names its ``connect`` 
 entry-point group ``dtq.brokers``, under the URL scheme it serves.
 """
 
-import logging
 import os
-import socket
 import sys
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
@@ -26,27 +23,32 @@ from dtq.application.audit import AuditTrail
 from dtq.application.beat_runner import BeatRunner, LoopBeat, ThreadBeat
 from dtq.application.dead_letters import DeadLetterService
 from dtq.application.fan_out import FanOut
+from dtq.application.lag import LoopLag
 from dtq.application.queues import QueueService
-from dtq.application.settings import ExitCode, WorkerSettings
+from dtq.application.readings import Readings
+from dtq.application.settings import ExitCode
 from dtq.application.tasks import TaskService
 from dtq.application.waiting import Waiting
 from dtq.application.worker import Worker
 from dtq.application.workers import WorkerService
-from dtq.domain.admission import AdmissionRules, BrokerLimits
-from dtq.domain.delivery import FailurePolicy
 from dtq.domain.errors import BrokerUnavailable
-from dtq.domain.retention import Retention
-from dtq.domain.retry import RetryPolicy
-from dtq.domain.task import QueueName, WorkerId
+from dtq.domain.task import WorkerId
 from dtq.entrypoints.config import ADAPTER_GROUP, Settings
+from dtq.entrypoints.part_options import (
+    backend_options,
+    heartbeat_interval_of,
+    limits_of,
+    rules_of,
+    worker_settings_of,
+)
 from dtq.handlers.registry import Registry
-from dtq.ports.backend import Backend, BackendOptions, Connect
+from dtq.ports.backend import Backend, BackendOptions, Connect, OnOperation, unheard
 from dtq.ports.environment import Chance, Ids
+from dtq.ports.events import Observer
 
 if TYPE_CHECKING:
     from dtq.adapters.logs import LogObserver
-
-CALL_TIMEOUT = timedelta(seconds=4)
+    from dtq.adapters.prometheus import CollectorRegistry, Metrics
 
 
 class UnknownScheme(Exception):
@@ -119,62 +121,46 @@ def _chance() -> Chance:
     return SystemChance()
 
 
-def _backend(settings: Settings) -> Backend:
-    return connect(settings.redis_url, options=backend_options(settings))
+METERED: Final = frozenset({"api", "worker"})
+"""The services that keep metrics: a command ends before anybody could scrape it."""
 
 
-def backend_options(settings: Settings) -> BackendOptions:
-    """Return what every adapter is told, as *settings* have it."""
-    retention = Retention(
-        task=timedelta(seconds=settings.task_retention_s),
-        result=timedelta(seconds=settings.result_retention_s),
-        idempotency=timedelta(seconds=settings.idem_ttl_s),
-    )
-    return BackendOptions(
-        key_prefix=settings.key_prefix,
-        retention=retention,
-        dead_letter_limit=settings.dlq_maxlen,
-        call_timeout=CALL_TIMEOUT,
-    )
+def _collectors() -> "CollectorRegistry":
+    from dtq.adapters.prometheus import CollectorRegistry
+
+    return CollectorRegistry()
 
 
-def _rules(settings: Settings, registry: Registry) -> AdmissionRules:
-    return AdmissionRules(
+def _metrics(
+    collectors: "CollectorRegistry", settings: Settings, registry: Registry, service: str, worker_id: WorkerId | None
+) -> "Metrics":
+    from dtq.adapters.prometheus import Metrics, Role
+
+    return Metrics(
+        collectors,
+        role=Role.WORKER if service == Role.WORKER else Role.API,
         task_types=registry.task_types,
-        max_payload_bytes=settings.max_payload_bytes,
-        max_attempts=settings.max_attempts,
-        default_timeout_ms=settings.task_timeout_ms,
-    )
-
-
-def _limits(settings: Settings) -> BrokerLimits:
-    return BrokerLimits(
-        queue_depth=settings.max_queue_depth, scheduled=settings.max_scheduled, queues=settings.max_queues
-    )
-
-
-def _worker_settings(settings: Settings, worker_id: WorkerId) -> WorkerSettings:
-    retry = RetryPolicy(
-        base=timedelta(seconds=settings.retry_base_delay),
-        maximum=timedelta(seconds=settings.retry_max_delay),
-        jitter=settings.retry_jitter,
-    )
-    return WorkerSettings(
+        max_queues=settings.max_queues,
         worker_id=worker_id,
-        hostname=socket.gethostname(),
-        queue=QueueName(settings.worker_queue),
-        concurrency=settings.worker_concurrency,
-        visibility_timeout=timedelta(seconds=settings.visibility_timeout_s),
-        heartbeat_interval=_heartbeat_interval(settings),
-        drain_timeout=timedelta(seconds=settings.drain_timeout_s),
-        result_max_bytes=settings.result_max_bytes,
-        failure_policy=FailurePolicy(retry=retry, dead_letters=settings.dlq_enabled),
-        keep_alive_after=timedelta(seconds=settings.idem_ttl_s / 2),
     )
 
 
-def _heartbeat_interval(settings: Settings) -> timedelta:
-    return timedelta(seconds=settings.heartbeat_interval_s)
+def _observers(log: Observer, service: str, metrics: Callable[[], "Metrics"]) -> list[Observer]:
+    return [log, metrics().observer] if service in METERED else [log]
+
+
+def _on_operation(service: str, metrics: Callable[[], "Metrics"]) -> OnOperation:
+    return metrics().observer.operation if service in METERED else unheard
+
+
+def _in_context(registry: Registry) -> Registry:
+    from dtq.adapters.logs import in_context
+
+    return in_context(registry)
+
+
+def _backend(settings: Settings, on_operation: OnOperation) -> Backend:
+    return connect(settings.redis_url, options=backend_options(settings, on_operation=on_operation))
 
 
 def _beat(backend: Backend) -> BeatRunner:
@@ -195,13 +181,15 @@ class Container(containers.DeclarativeContainer):
     service: providers.Dependency[str] = providers.Dependency(instance_of=str)
     worker_id: providers.Dependency[WorkerId | None] = providers.Dependency(default=None)
 
-    backend = providers.Singleton(_backend, settings)
+    collectors = providers.Singleton(_collectors)
+    metrics = providers.Singleton(_metrics, collectors, settings, registry, service, worker_id)
+    backend = providers.Singleton(_backend, settings, providers.Callable(_on_operation, service, metrics.provider))
     ids = providers.Singleton(_ids)
     chance = providers.Singleton(_chance)
     log = providers.Singleton(_log_observer, settings, service, worker_id)
-    observers = providers.List(log)
+    observers = providers.Callable(_observers, log, service, metrics.provider)
 
-    rules = providers.Callable(_rules, settings, registry)
+    rules = providers.Callable(rules_of, settings, registry)
     trail = providers.Singleton(AuditTrail, backend.provided.audit, clock=backend.provided.clock, observers=observers)
     tasks = providers.Singleton(
         TaskService,
@@ -212,13 +200,13 @@ class Container(containers.DeclarativeContainer):
         trail=trail,
         observers=observers,
         rules=rules,
-        limits=providers.Callable(_limits, settings),
+        limits=providers.Callable(limits_of, settings),
     )
     workers = providers.Singleton(
         WorkerService,
         backend.provided.workers,
         clock=backend.provided.clock,
-        heartbeat_interval=providers.Callable(_heartbeat_interval, settings),
+        heartbeat_interval=providers.Callable(heartbeat_interval_of, settings),
     )
     queues = providers.Singleton(
         QueueService,
@@ -252,12 +240,21 @@ class Container(containers.DeclarativeContainer):
         max_clients=settings.provided.ws_max_clients,
     )
     waiting = providers.Singleton(Waiting, tasks, fan_out=fan_out, clock=backend.provided.clock)
+    readings = providers.Singleton(
+        Readings,
+        backend.provided.surveyor,
+        clock=backend.provided.clock,
+        heartbeat_interval=providers.Callable(heartbeat_interval_of, settings),
+        max_queues=settings.provided.max_queues,
+        observers=observers,
+    )
+    lag = providers.Singleton(LoopLag, backend.provided.clock, observer=log)
     beat = providers.Singleton(_beat, backend)
     worker = providers.Singleton(
         Worker,
         backend,
-        registry=registry,
-        settings=providers.Callable(_worker_settings, settings, worker_id),
+        registry=providers.Callable(_in_context, registry),
+        settings=providers.Callable(worker_settings_of, settings, worker_id),
         ids=ids,
         chance=chance,
         observers=observers,
@@ -268,10 +265,12 @@ class Container(containers.DeclarativeContainer):
 
 
 def take_over_logging(container: Container) -> None:
-    """Bring what libraries log into the same lines as everything else."""
-    from dtq.adapters.logs import LogHandler
+    """Bring what handlers and libraries log, and crashes, into the same lines as everything else."""
+    from dtq.adapters.logs import take_over
 
-    logging.basicConfig(handlers=[LogHandler(container.log())], level=logging.WARNING, force=True)
+    settings = container.settings()
+    packages = {name.partition(".")[0] for name in settings.modules}
+    take_over(container.log(), level=settings.log_level, packages=packages)
 
 
 def build(settings: Settings, *, registry: Registry, service: str, worker_id: WorkerId | None = None) -> Container:

@@ -4,14 +4,15 @@ import asyncio
 import os
 import signal
 import sys
-import traceback
 from typing import Final, NoReturn
 
 from dtq.application.presence import WorkerIdInUse
+from dtq.application.worker import Worker
 from dtq.domain.errors import UnsuitableBroker
 from dtq.entrypoints import loops
 from dtq.entrypoints.config import Settings, export_for_handlers
 from dtq.entrypoints.container import Container, build, take_over_logging, worker_id_of
+from dtq.entrypoints.worker_http import HEALTH, Page, WorkerHttp, listen
 from dtq.handlers.registry import Registry
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -33,11 +34,18 @@ def run(settings: Settings, *, registry: Registry) -> NoReturn:
             code = runner.run(_work(container))
         finally:
             # inside the runner: its end waits for threads, and a sync handler's thread may never end
-            _leave(code)
+            _leave(code, container)
 
 
 async def _work(container: Container) -> int:
     worker = container.worker()
+    try:
+        _serve_pages(container, worker)
+    except OSError as error:
+        port = container.settings().worker_metrics_port
+        container.log().log("ERROR", "cannot_listen", port=port, reason=str(error))
+        return UNUSABLE
+    watching = asyncio.create_task(container.lag().run(), name="lag")
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, worker.request_stop)
@@ -46,11 +54,25 @@ async def _work(container: Container) -> int:
     except (WorkerIdInUse, UnsuitableBroker) as error:
         container.log().log("ERROR", "worker_cannot_start", code=error.code, reason=str(error))
         return UNUSABLE
+    finally:
+        watching.cancel()
 
 
-def _leave(code: int) -> NoReturn:
-    if sys.exc_info()[1] is not None:
-        traceback.print_exc()
+def _serve_pages(container: Container, worker: Worker) -> None:
+    """Serve /metrics and /health until the process ends, if the operator wants them. Raises OSError."""
+    port, metrics = container.settings().worker_metrics_port, container.metrics()
+    metrics.watch_worker(lambda: worker.active)
+    metrics.watch_loop(container.lag().worst)
+    if port:
+        pages = {"/metrics": Page(content_type=metrics.content_type, text=metrics.text), "/health": HEALTH}
+        WorkerHttp(listen(port), pages=pages).start()
+        container.log().log("INFO", "worker_serves", port=port)
+
+
+def _leave(code: int, container: Container) -> NoReturn:
+    error = sys.exc_info()[1]
+    if error is not None:
+        container.log().crashed("worker_crashed", error)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

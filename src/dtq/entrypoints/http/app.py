@@ -16,8 +16,9 @@ from litestar.types.asgi_types import HeaderScope
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
 from dtq.entrypoints.container import Container
-from dtq.entrypoints.http import health, routes, stream, stream_events, stream_socket
+from dtq.entrypoints.http import health, metrics, routes, stream, stream_events, stream_socket
 from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
+from dtq.entrypoints.http.context import request_context
 from dtq.entrypoints.http.errors import exception_handlers
 from dtq.entrypoints.http.openapi import openapi_config
 from dtq.ports.backend import Backend
@@ -45,6 +46,7 @@ def create_app(container: Container) -> Litestar:
             *routes.routers(settings, guard=guard),
             health.health,
             health.ready,
+            metrics.metrics,
             stream_events.watch,
             socket,
         ],
@@ -57,13 +59,16 @@ def create_app(container: Container) -> Litestar:
             "trail": _provided(container.trail),
             "registry": _provided(container.registry),
             "backend": _provided(container.backend),
+            "scrapes": _provided(cache(lambda: metrics.Scrapes(container.metrics(), readings=container.readings()))),
             "streams": _provided(cache(lambda: stream.streams_of(container))),
         },
         exception_handlers=exception_handlers(container.log()),
+        middleware=[request_context(container.ids())],
         before_send=[_name_request(container.ids())],
         lifespan=[
             lambda _: _prepared(container.backend(), observer=container.log()),
             lambda _: stream.closed_at_end(container.fan_out()),
+            lambda _: metrics.watched(container.lag(), shown_by=container.metrics()),
         ],
         request_max_body_size=settings.max_payload_bytes + ENVELOPE_BYTES,
         openapi_config=openapi_config(container.rules()),

@@ -1,36 +1,21 @@
 """LogObserver: one line for each thing that happens, without payloads, secrets or control characters."""
 
 import logging
-import math
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
-import msgspec
 import structlog
 
+from dtq.adapters.logs.processors import processors, trace_of
 from dtq.domain.change import Change
 from dtq.domain.events import Event, EventType
-from dtq.domain.text import clean
 
-FIELDS: Final = (
-    "timestamp",
-    "level",
-    "service",
-    "worker_id",
-    "task_id",
-    "task_type",
-    "queue",
-    "attempt",
-    "status",
-    "duration_ms",
-    "event_type",
-)
-"""What every JSON line has; null where it does not apply."""
-
-_LINE_LIMIT: Final = 2000
 _ROUTINE: Final = frozenset({"audit", "draining", "drained", "queue_retired"})
 """What is noticed in the ordinary course of things."""
+
+_QUIET: Final = frozenset({"submission_rejected"})
+"""What strangers could fill the log with; it is counted, too."""
 
 _WORRYING: Final = frozenset({EventType.TASK_FAILED, EventType.TASK_DEAD_LETTERED, EventType.WORKER_STALE})
 
@@ -50,20 +35,15 @@ class LogObserver:
         colors: bool = False,
         worker_id: str | None = None,
     ) -> None:
-        processors: list[structlog.typing.Processor] = [
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
-            _sanitized,
-            _json_line if as_json else _readable(colors=colors),
-        ]
+        self._processors = processors(service=service, worker_id=worker_id, as_json=as_json, colors=colors)
+        self._kind = structlog.make_filtering_bound_logger(level)
+        self._writer = structlog.WriteLogger(_Unfailing(stream))  # type: ignore[arg-type]  # it only writes and flushes
         self._log = structlog.wrap_logger(
-            structlog.WriteLogger(_Unfailing(stream)),  # type: ignore[arg-type]  # it only writes and flushes
-            processors=processors,
-            wrapper_class=structlog.make_filtering_bound_logger(level),
+            self._writer,
+            processors=self._processors,
+            wrapper_class=self._kind,
             context_class=dict,
             cache_logger_on_first_use=True,
-            service=service,
-            **({} if worker_id is None else {"worker_id": worker_id}),
         )
 
     def committed(self, change: Change) -> None:
@@ -105,25 +85,26 @@ class LogObserver:
         )
 
     def noticed(self, what: str, **details: Detail) -> None:
-        self.log("INFO" if what in _ROUTINE else "WARNING", what, **details)
+        level = "DEBUG" if what in _QUIET else "INFO" if what in _ROUTINE else "WARNING"
+        self.log(level, what, **details)
 
     def log(self, level: str, what: str, **details: Detail) -> None:
         """Write a line of *level*, a name that the logging module knows."""
         self._log.log(logging.getLevelNamesMapping()[level], what, **details)
 
+    def crashed(self, what: str, error: BaseException) -> None:
+        """Write down where an error that nobody expected was raised, and not its message, which may show a payload."""
+        self.log("ERROR", what, error_class=type(error).__name__, trace=trace_of(error))
 
-class LogHandler(logging.Handler):
-    """Brings what libraries log through the logging module into the same stream, as lines of the same form."""
-
-    def __init__(self, observer: LogObserver) -> None:
-        super().__init__()
-        self._observer = observer
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        named = {} if error is None else {"error_class": type(error).__name__}
-        level = record.levelname if record.levelname in logging.getLevelNamesMapping() else "INFO"
-        self._observer.log(level, record.getMessage(), logger=record.name, **named)
+    def share(self) -> None:
+        """Give every logger of structlog the form of these lines."""
+        structlog.configure(
+            processors=self._processors,
+            wrapper_class=self._kind,
+            context_class=dict,
+            logger_factory=lambda *_: self._writer,
+            cache_logger_on_first_use=True,
+        )
 
 
 class _Unfailing:
@@ -153,27 +134,3 @@ def _of_audit(change: Change) -> Mapping[str, Detail]:
 
 def _present(**details: Detail) -> dict[str, Detail]:
     return {name: value for name, value in details.items() if value is not None}
-
-
-def _sanitized(_: object, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Make every value safe for one line of text."""
-    return {clean(str(name), limit=100): _safe(value) for name, value in line.items()}
-
-
-def _safe(value: object) -> object:
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    return clean(str(value), limit=_LINE_LIMIT)
-
-
-def _json_line(_: object, __: str, line: MutableMapping[str, Any]) -> str:
-    fields = {name: line.get(name) for name in FIELDS}
-    return msgspec.json.encode({**fields, **line}).decode()
-
-
-def _readable(*, colors: bool) -> structlog.dev.ConsoleRenderer:
-    # the default formatter of exceptions shows local variables, which may be payloads
-    plain = structlog.dev.plain_traceback
-    return structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0, pad_level=False, exception_formatter=plain)

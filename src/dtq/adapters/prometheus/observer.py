@@ -1,0 +1,148 @@
+"""MetricsObserver: what happens, counted and measured by one table."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from prometheus_client import Counter, Histogram
+
+from dtq.adapters.prometheus.definitions import METRICS, OPERATIONS, REJECTED
+from dtq.adapters.prometheus.labels import Labels
+from dtq.domain.change import Change
+from dtq.domain.events import Event, EventType
+
+Amount = Callable[[Change], float | None]
+"""How much a change adds to a metric; None where it is none of its business."""
+
+Instrument = Counter | Histogram
+
+PROOFS: Final = frozenset({"queue_full", "idempotency"})
+"""The reasons of a refusal that only a registered queue can give."""
+
+
+def _each(kind: EventType) -> Amount:
+    return lambda change: 1 if _is(change, kind) else None
+
+
+def _is(change: Change, kind: EventType) -> bool:
+    return change.event is not None and change.event.type is kind
+
+
+def _completed(change: Change) -> float | None:
+    is_new = change.before is None or not change.before.is_terminal
+    return 1 if change.after.is_terminal and is_new else None
+
+
+def _attempted(change: Change) -> float | None:
+    return 1 if change.attempt_result else None
+
+
+def _wait(change: Change) -> float | None:
+    before, after = change.before, change.after
+    if not _is(change, EventType.TASK_STARTED) or before is None or after.started_at is None:
+        return None
+    # a record that was rebuilt does not tell of earlier starts
+    is_first = before.is_stored and before.started_at is None and before.requeued_at is None
+    return _seconds(after.started_at - after.created_at) if is_first else None
+
+
+def _duration(change: Change) -> float | None:
+    task = change.after
+    if not _is(change, EventType.TASK_SUCCEEDED) or task.finished_at is None:
+        return None
+    return _seconds(task.finished_at - max(task.created_at, task.requeued_at or task.created_at))
+
+
+def _retry_delay(change: Change) -> float | None:
+    return _seconds(change.after.retry_delay) if _is(change, EventType.TASK_RETRY_SCHEDULED) else None
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    # the server's clock may have been set back meanwhile
+    return None if duration is None else max(0.0, duration.total_seconds())
+
+
+_TABLE: Final[Mapping[str, Amount]] = {
+    "dtq_tasks_submitted_total": lambda change: 1 if change.starts_life else None,
+    "dtq_tasks_started_total": _each(EventType.TASK_STARTED),
+    "dtq_tasks_succeeded_total": _each(EventType.TASK_SUCCEEDED),
+    "dtq_tasks_failed_total": _each(EventType.TASK_FAILED),
+    "dtq_tasks_retried_total": _each(EventType.TASK_RETRY_SCHEDULED),
+    "dtq_tasks_dead_lettered_total": _each(EventType.TASK_DEAD_LETTERED),
+    "dtq_tasks_completed_total": _completed,
+    "dtq_task_attempts_total": _attempted,
+    "dtq_task_duration_seconds": _duration,
+    "dtq_task_execution_seconds": lambda change: _seconds(change.ran),
+    "dtq_task_wait_seconds": _wait,
+    "dtq_retry_delay_seconds": _retry_delay,
+}
+"""What each change adds to which metric, whoever observes it."""
+
+_LABELS: Final = {metric.name: metric.labels for metric in METRICS}
+
+
+class MetricsObserver:
+    """Counts what it is told of, in those of *instruments* that its process has."""
+
+    def __init__(self, instruments: Mapping[str, Instrument], *, labels: Labels, worker_id: str | None) -> None:
+        self._instruments = instruments
+        self._labels = labels
+        self._worker_id = worker_id
+        self._rules = [(amount, name) for name, amount in self._table().items() if name in instruments]
+
+    def committed(self, change: Change) -> None:
+        for amount, name in self._rules:
+            value = amount(change)
+            if value is not None:
+                self._add(name, value, change)
+
+    def happened(self, event: Event) -> None:
+        """No metric counts what belongs to no task."""
+
+    def noticed(self, what: str, **details: str | float | bool | None) -> None:
+        if what == "submission_rejected":
+            self._rejected(details.get("queue"), reason=str(details.get("reason")))
+        elif what == "result_dropped":
+            self.operation("finish", "stale")
+
+    def operation(self, operation: str, result: str) -> None:
+        """Count a request to the broker's server; on any thread."""
+        self._increase(OPERATIONS, operation, result)
+
+    def _table(self) -> Mapping[str, Amount]:
+        return {**_TABLE, "dtq_worker_tasks_total": self._own_attempt}
+
+    def _own_attempt(self, change: Change) -> float | None:
+        # what a lost worker left behind is ended by another one, and counted for neither
+        is_own = change.before is not None and change.before.worker_id == self._worker_id
+        return _attempted(change) if is_own else None
+
+    def _rejected(self, queue: object, *, reason: str) -> None:
+        if isinstance(queue, str) and reason in PROOFS:
+            queue = self._labels.queue(queue)
+        self._increase(REJECTED, self._labels.claimed_queue(queue), reason)
+
+    def _increase(self, name: str, *labels: str) -> None:
+        counter = self._instruments.get(name)
+        if isinstance(counter, Counter):
+            counter.labels(*labels).inc()
+
+    def _add(self, name: str, value: float, change: Change) -> None:
+        child = self._instruments[name].labels(*(self._value(label, change) for label in _LABELS[name]))
+        if isinstance(child, Histogram):
+            child.observe(value)
+        else:
+            child.inc(value)
+
+    def _value(self, label: str, change: Change) -> str:
+        match label:
+            case "queue":
+                return self._labels.queue(change.after.queue)
+            case "task_type":
+                return self._labels.task_type(change.after.task_type)
+            case "status":
+                return change.after.status
+            case "result":
+                return str(change.attempt_result)
+            case _:
+                return str(self._worker_id)
