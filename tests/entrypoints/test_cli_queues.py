@@ -18,7 +18,7 @@ from tests.entrypoints.driver import start_next
 __all__ = ["backend", "printed"]
 
 
-def test_queues_are_listed_with_their_figures(backend: Backend, printed: Printed) -> None:
+def test_queues_are_listed_with_their_figures(printed: Printed) -> None:
     for queue in ("mail", "mail", "audio"):
         submitted(printed, "--queue", queue)
     main(["queue", "pause", "audio"])
@@ -55,7 +55,7 @@ def test_a_queue_that_nobody_knows_has_no_figures(printed: Printed) -> None:
     assert "QUEUE_NOT_FOUND" == json.loads(printed()[1])["code"]
 
 
-def test_pause_and_resume_say_so_and_are_audited(backend: Backend, printed: Printed) -> None:
+def test_pause_and_resume_say_so_and_are_audited(printed: Printed) -> None:
     assert 0 == main(["queue", "pause", "mail"])
     assert "mail paused\n" == printed()[0]
     assert 0 == main(["queue", "resume", "mail", "--json"])
