@@ -23,11 +23,6 @@ def rejections(observer: Observer, fields: Mapping[str, object]) -> Iterator[Non
         raise
 
 
-def unreadable(observer: Observer, error: DtqError) -> None:
-    """Tell *observer* of a submission that is refused before its queue is known."""
-    observer.noticed(NOTICE, queue=None, reason=reason_of(error))
-
-
 def reason_of(error: DtqError) -> str:
     """Return one of a few words: a limit's name, or what kind of error it is."""
     match error:

@@ -12,7 +12,7 @@ from dtq.application.group_commit import GroupCommit
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
 from dtq.application.refill import Refill
-from dtq.application.rejections import rejections
+from dtq.application.rejections import NOTICE, rejections
 from dtq.application.requests import known_task_id, limit_problem, queue_problem, refuse, status_problem
 from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain import idempotency, lifecycle
@@ -114,6 +114,10 @@ class TaskService:
         if not 0 < len(submissions) <= MAX_SUBMISSIONS:
             refuse([FieldProblem("submissions", f"must be 1..{MAX_SUBMISSIONS} tasks, not {len(submissions)}")])
         return await asyncio.gather(*[self._submit_or_error(fields) for fields in submissions])
+
+    def rejected(self, reason: str) -> None:
+        """Take note of a submission that was refused, for one of a few reasons, before it could be read."""
+        self._observer.noticed(NOTICE, queue=None, reason=reason)
 
     async def get(self, task_id: str) -> TaskView:
         """Return a task with its result. Raises TaskNotFound."""

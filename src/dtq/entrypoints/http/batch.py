@@ -17,6 +17,7 @@ from dtq.domain.status import TaskStatus
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import answer, operation, problems
 from dtq.entrypoints.http.errors import Problem, problem_of
+from dtq.entrypoints.http.metrics import refusals
 from dtq.entrypoints.http.queries import AnyRequest
 from dtq.entrypoints.http.schemas import check_content_type, task_fields
 
@@ -67,10 +68,13 @@ _decode: Final = msgspec.json.Decoder(_Batch).decode
 )
 async def submit_batch(request: AnyRequest, tasks: NamedDependency[TaskService]) -> BatchAnswer:
     """Accept up to 1,000 tasks. Each is accepted or refused by itself; each may carry its own idempotency key."""
-    check_content_type(request.headers.get("content-type"))
-    if "idempotency-key" in request.headers:
-        raise InvalidRequest((FieldProblem("Idempotency-Key", "belongs to one task: name it in each item instead"),))
-    items = [_fields(item) for item in _items(await request.body())]
+    with refusals(tasks):
+        check_content_type(request.headers.get("content-type"))
+        if "idempotency-key" in request.headers:
+            fault = "belongs to one task: name it in each item instead"
+            raise InvalidRequest((FieldProblem("Idempotency-Key", fault),))
+        parts = _items(await request.body())
+    items = [_fields(item, tasks) for item in parts]
     submissions = [item for item in items if not isinstance(item, DtqError)]
     answers = iter(await tasks.submit_many(submissions) if submissions else ())
     results = [item if isinstance(item, DtqError) else next(answers) for item in items]
@@ -120,9 +124,10 @@ def _pruned(body: bytes) -> bytes:
     return b"".join([*kept, body[begin:]])
 
 
-def _fields(item: Raw) -> Mapping[str, object] | DtqError:
+def _fields(item: Raw, tasks: TaskService) -> Mapping[str, object] | DtqError:
     try:
-        return task_fields(bytes(item))
+        with refusals(tasks):
+            return task_fields(bytes(item))
     except DtqError as error:
         return error
 

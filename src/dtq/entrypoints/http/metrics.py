@@ -2,16 +2,20 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from http import HTTPStatus
 from typing import Protocol
 
 from litestar import Response, get
 from litestar.di import NamedDependency
+from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from dtq.application.lag import LoopLag
 from dtq.application.readings import Readings
+from dtq.application.rejections import reason_of
+from dtq.application.tasks import TaskService
+from dtq.domain.errors import DtqError, PayloadTooLarge
 from dtq.entrypoints.http.describe import operation
 from dtq.ports.survey import Survey
 
@@ -56,6 +60,20 @@ class Scrapes:
                 self._exposition.show(reading.survey, workers_active=reading.workers_active)
             # thousands of series take longer than other requests should wait
             return await asyncio.to_thread(self._exposition.text)
+
+
+@contextlib.contextmanager
+def refusals(tasks: TaskService) -> Iterator[None]:
+    """Count the refusal of a submission that cannot be read, which the block raises."""
+    try:
+        yield
+    except DtqError as error:
+        tasks.rejected(reason_of(error))
+        raise
+    except HTTPException as error:
+        if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            tasks.rejected(PayloadTooLarge.code.lower())
+        raise
 
 
 @get(

@@ -14,6 +14,7 @@ from dtq.domain.audit import Actor
 from dtq.domain.errors import TaskNotFound
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import IDEMPOTENCY_KEY, JSON, TASK_ID, answer, operation, problems
+from dtq.entrypoints.http.metrics import refusals
 from dtq.entrypoints.http.queries import LIMIT, QUEUE, STATUS, WAIT, AnyRequest
 from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, check_content_type, task_fields, with_header
 from dtq.entrypoints.views import TaskBody, TaskList, full, listed
@@ -48,8 +49,9 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
 )
 async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Response[bytes]:
     """Accept a task (202), or answer with the ended task that its idempotency key belongs to (200)."""
-    check_content_type(request.headers.get("content-type"))
-    fields = task_fields(await request.body())
+    with refusals(tasks):
+        check_content_type(request.headers.get("content-type"))
+        fields = task_fields(await request.body())
     submitted = await tasks.submit(with_header(fields, idempotency_key=request.headers.get("idempotency-key")))
     if submitted.duplicate or submitted.task is None:
         return _json(await _duplicate(submitted, tasks), status=HTTPStatus.OK)
