@@ -3,10 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -26,6 +25,19 @@ def a_line(**fields: object) -> str:
 def written(*lines: str, name: str = "tasks.jsonl") -> str:
     Path(name).write_text("".join(f"{line}\n" for line in lines))
     return name
+
+
+def _pipe(text: str) -> IO[str]:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as pipe:
+        pipe.write(text)
+    return os.fdopen(reading)
+
+
+def _file(text: str) -> IO[str]:
+    path = Path("stdin")
+    path.write_text(text)
+    return path.open()
 
 
 def results(printed: Printed) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -139,8 +151,12 @@ def test_more_lines_than_go_together_are_submitted_too(printed: Printed) -> None
     assert list(range(1, 1_202)) == [line["line"] for line in lines]
 
 
-def test_lines_come_from_stdin_as_well(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
-    with _stdin(f"{a_line()}\n{a_line()}", monkeypatch):
+@pytest.mark.parametrize("make", [_pipe, _file], ids=["pipe", "file"])
+def test_lines_come_from_stdin_as_well(
+    make: Callable[[str], IO[str]], monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    with make(f"{a_line()}\n{a_line()}") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
         assert 0 == main(["submit", "--file", "-"])
 
     assert "2 submitted, 0 already there, 0 rejected\n" == printed()[0]
@@ -166,13 +182,3 @@ def test_what_is_for_a_single_task_is_not_for_a_file(extra: list[str], printed: 
 
     assert 2 == ended.value.code
     assert "usage: dtq submit" in printed()[1]
-
-
-@contextmanager
-def _stdin(text: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    reading, writing = os.pipe()
-    with os.fdopen(reading) as stdin:
-        with os.fdopen(writing, "w") as pipe:
-            pipe.write(text)
-        monkeypatch.setattr(sys, "stdin", stdin)
-        yield

@@ -38,6 +38,6 @@ def complete(arguments: Namespace) -> Exit:
     # imported late: no other command needs it
     import shtab
 
-    sys.stdout.write(shtab.complete(arguments.parser_of_all(), shell=arguments.shell) + "\n")
+    sys.stdout.write(shtab.complete(arguments.parser_of_all(), arguments.shell) + "\n")
     sys.stdout.flush()
     return Exit.DONE

@@ -30,6 +30,10 @@ def add_to(commands: "Commands") -> None:
     )
     add_limit(parser)
     add_json(parser)
+    _add_acts(commands)
+
+
+def _add_acts(commands: "Commands") -> None:
     parser = add_command(
         commands,
         "retry-dlq",

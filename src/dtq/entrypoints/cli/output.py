@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -82,15 +82,21 @@ def print_rows(headings: Sequence[str], rows: Iterable[Sequence[object]], *, emp
         print_line(empty)
 
 
-def print_event(at: datetime, kind: str, rest: Sequence[str]) -> None:
-    """Print one event on a line; its kind in color where a terminal shows it."""
-    moment = at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
-    style = _COLORS.get(kind.removeprefix("TASK_").removeprefix("WORKER_").lower(), "")
-    line = _text(f"{moment}  ", "")
-    line.append_text(_text(f"{kind:<{_KIND_WIDTH}}", style))
-    line.append_text(_text(f"  {'  '.join(rest)}", ""))
-    _console(width=_UNFOLDED).print(line, soft_wrap=True)
-    sys.stdout.flush()
+def event_printer() -> Callable[[datetime, str, Sequence[str]], None]:
+    """Return what prints one event on a line; its kind in color where a terminal shows it."""
+    # made once: a busy broker has thousands of events a second
+    console = _console(width=_UNFOLDED)
+
+    def print_event(at: datetime, kind: str, rest: Sequence[str]) -> None:
+        moment = at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+        style = _COLORS.get(kind.removeprefix("TASK_").removeprefix("WORKER_").lower(), "")
+        line = _text(f"{moment}  ", "")
+        line.append_text(_text(f"{kind:<{_KIND_WIDTH}}", style))
+        line.append_text(_text(f"  {'  '.join(rest)}", ""))
+        console.print(line, soft_wrap=True)
+        sys.stdout.flush()
+
+    return print_event
 
 
 def print_warnings(warnings: Iterable[str]) -> None:

@@ -30,6 +30,21 @@ def add_to(commands: "Commands") -> None:
     )
     add_limit(parser)
     add_json(parser)
+    _add_group(commands)
+    parser = add_command(
+        commands,
+        "purge",
+        does="cancel all tasks that wait in a queue and that no worker has read",
+        run=purge,
+        notes="It asks first. Tasks that run, that are delayed, or that wait for a retry stay.",
+        examples=["dtq purge --queue mail", "dtq purge --queue mail --yes"],
+    )
+    parser.add_argument("--queue", required=True, metavar="QUEUE", help="its name")
+    add_yes(parser)
+    add_json(parser)
+
+
+def _add_group(commands: "Commands") -> None:
     group = add_group(commands, "queue", does="pause a queue, resume it, or show its figures")
     parser = add_command(
         group,
@@ -56,17 +71,6 @@ def add_to(commands: "Commands") -> None:
     parser.add_argument(
         "queue", nargs="?", default=DEFAULT_QUEUE, metavar="QUEUE", help=f"its name (default: {DEFAULT_QUEUE})"
     )
-    add_json(parser)
-    parser = add_command(
-        commands,
-        "purge",
-        does="cancel all tasks that wait in a queue and that no worker has read",
-        run=purge,
-        notes="It asks first. Tasks that run, that are delayed, or that wait for a retry stay.",
-        examples=["dtq purge --queue mail", "dtq purge --queue mail --yes"],
-    )
-    parser.add_argument("--queue", required=True, metavar="QUEUE", help="its name")
-    add_yes(parser)
     add_json(parser)
 
 

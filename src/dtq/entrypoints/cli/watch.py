@@ -1,7 +1,7 @@
 """dtq watch: events as they happen."""
 
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +11,7 @@ from dtq.application.fan_out_filter import EventFilter, event_filter
 from dtq.application.fan_out_tap import Control, ControlKind, Ending, Message, Reason, TapClosed
 from dtq.domain.events import Event, EventType
 from dtq.entrypoints.cli.exits import Exit, print_error
-from dtq.entrypoints.cli.output import print_event, print_json_line
+from dtq.entrypoints.cli.output import event_printer, print_json_line
 from dtq.entrypoints.cli.parsers import add_command, add_json
 from dtq.entrypoints.cli.session import container_of, with_broker
 from dtq.entrypoints.container import Container
@@ -65,31 +65,26 @@ def watch(arguments: Namespace) -> Exit:
 async def show(fan_out: FanOut, wanted: EventFilter, *, count: int | None, as_json: bool) -> None:
     """Print events that *wanted* admits: *count* of them, or all there will ever be."""
     left = count
+    print_one = print_json_line if as_json else _for_people()
     while left is None or left > 0:
         with fan_out.listen(wanted, encode=_as_it_is) as tap:
             try:
                 while left is None or left > 0:
-                    left = _print_some(await tap.take(at_most=QUIET), left, as_json=as_json)
+                    for message in await tap.take(at_most=QUIET):
+                        if isinstance(message, Control):
+                            _print_control(message, as_json=as_json)
+                        elif left != 0:
+                            print_one(message)
+                            left = None if left is None else left - 1
             except TapClosed as closed:
                 if closed.ending is not Ending.OVERFLOW:
                     raise
                 print_error("dtq: events came faster than they were printed; some are missing")
 
 
-def _print_some(messages: Iterable[Message], left: int | None, *, as_json: bool) -> int | None:
-    """Print messages until no event is left to print; return how many are."""
-    for message in messages:
-        if isinstance(message, Control):
-            _print_control(message, as_json=as_json)
-            continue
-        if left == 0:
-            break
-        if as_json:
-            print_json_line(message)
-        else:
-            print_event(*_columns(message))
-        left = None if left is None else left - 1
-    return left
+def _for_people() -> Callable[[Event], None]:
+    print_event = event_printer()
+    return lambda event: print_event(*_columns(event))
 
 
 def _print_control(control: Control, *, as_json: bool) -> None:
