@@ -1,0 +1,309 @@
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dtq.adapters.prometheus import METRICS, CollectorRegistry, Kind, Metrics, Role
+from dtq.domain.change import Change
+from dtq.domain.delivery import Claim, FailurePolicy, finish, start
+from dtq.domain.lifecycle import cancel, discard, expire, promote, requeue
+from dtq.domain.outcome import Outcome, Succeeded, failed, timed_out
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import Task, WorkerId
+from dtq.ports.survey import QueueFigures, Survey
+from tests.factories import NOW, OPERATOR, QUEUE, TASK_TYPE, WORKER, a_change, a_lease, a_task, a_token, an_event
+from tests.scraped import Scraped
+
+OTHER = WorkerId("worker-00000002")
+SECOND = timedelta(seconds=1)
+OF_TASKS = {"queue": QUEUE, "task_type": TASK_TYPE}
+
+
+def metrics_of(role: Role, *, max_queues: int = 10, worker_id: str = WORKER) -> Metrics:
+    registry = CollectorRegistry()
+    return Metrics(registry, role=role, task_types={TASK_TYPE}, max_queues=max_queues, worker_id=worker_id)
+
+
+def scraped(metrics: Metrics) -> Scraped:
+    return Scraped(metrics.text().decode())
+
+
+def after(*changes: object, role: Role = Role.WORKER) -> Scraped:
+    """What a process shows that has made these changes."""
+    metrics = metrics_of(role)
+    for change in changes:
+        assert isinstance(change, Change)
+        metrics.observer.committed(change)
+    return scraped(metrics)
+
+
+def counts(shown: Scraped) -> dict[str, float]:
+    """The counters that count, and how often each histogram observed something."""
+    return {
+        metric.name: total
+        for metric in METRICS
+        if metric.kind is not Kind.GAUGE
+        if (total := sum(shown.of(_counting(metric.name, metric.kind)).values()))
+    }
+
+
+def _counting(name: str, kind: Kind) -> str:
+    return f"{name}_count" if kind is Kind.HISTOGRAM else name
+
+
+def started(task: Task, *, worker: WorkerId = WORKER) -> Change:
+    receipt = task.receipt
+    assert receipt is not None
+    claim = Claim(worker=worker, lease=a_lease(), receipt=receipt)
+    change = start(task, claim=claim, now=NOW + 5 * SECOND, token=a_token(), policy=FailurePolicy())
+    assert isinstance(change, Change)
+    return change
+
+
+def finished(outcome: Outcome, *, policy: FailurePolicy | None = None, **task: Any) -> Change:
+    running = a_task(status=TaskStatus.RUNNING, **task)
+    assert running.lease is not None
+    change = finish(
+        running,
+        lease=running.lease,
+        outcome=outcome,
+        now=NOW + 9 * SECOND,
+        token=a_token(),
+        policy=policy or FailurePolicy(),
+        jitter=0,
+    )
+    assert isinstance(change, Change)
+    return change
+
+
+GIVEN_UP = failed("ValueError", "no", retryable=False)
+AGAIN = failed("OSError", "no", retryable=True)
+
+
+def test_a_submission_counts_once_whether_it_is_delayed_or_not() -> None:
+    shown = after(a_change(), a_change(delay=SECOND), role=Role.API)
+
+    assert 2 == shown.value("dtq_tasks_submitted_total", **OF_TASKS)
+    assert {"dtq_tasks_submitted_total": 2} == counts(shown)
+
+
+def test_a_first_start_counts_and_its_wait_is_measured() -> None:
+    shown = after(started(a_task()))
+
+    assert {"dtq_tasks_started_total": 1, "dtq_task_wait_seconds": 1} == counts(shown)
+    assert 5 == shown.value("dtq_task_wait_seconds_sum", **OF_TASKS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"started_at": NOW, "attempt": 1}, {"requeued_at": NOW}, {"version": ""}],
+    ids=["retry", "requeued", "rebuilt"],
+)
+def test_a_later_start_counts_and_is_no_wait(changes: dict[str, Any]) -> None:
+    assert {"dtq_tasks_started_total": 1} == counts(after(started(a_task(**changes))))
+
+
+def test_a_start_after_a_lost_worker_counts_the_attempt_that_was_lost() -> None:
+    lost = a_task(status=TaskStatus.RUNNING, worker_id=OTHER)
+
+    shown = after(started(lost))
+
+    assert {"dtq_tasks_started_total": 1, "dtq_task_attempts_total": 1} == counts(shown)
+    assert 1 == shown.value("dtq_task_attempts_total", result="error", **OF_TASKS)
+
+
+def test_an_attempt_that_this_worker_lost_is_one_of_its_own() -> None:
+    shown = after(started(a_task(status=TaskStatus.RUNNING)))
+
+    assert {("error", TASK_TYPE, WORKER): 1} == shown.of("dtq_worker_tasks_total")
+
+
+def test_a_success_counts_and_is_measured_from_creation_and_from_the_handlers_start() -> None:
+    shown = after(finished(Succeeded(result="1", ran=3 * SECOND)))
+
+    assert {
+        "dtq_tasks_succeeded_total": 1,
+        "dtq_tasks_completed_total": 1,
+        "dtq_task_attempts_total": 1,
+        "dtq_worker_tasks_total": 1,
+        "dtq_task_duration_seconds": 1,
+        "dtq_task_execution_seconds": 1,
+    } == counts(shown)
+    assert 9 == shown.value("dtq_task_duration_seconds_sum", **OF_TASKS)
+    assert 3 == shown.value("dtq_task_execution_seconds_sum", **OF_TASKS)
+    assert 1 == shown.value("dtq_tasks_completed_total", status="succeeded", **OF_TASKS)
+    assert 1 == shown.value("dtq_task_attempts_total", result="success", **OF_TASKS)
+    assert {("success", TASK_TYPE, WORKER): 1} == shown.of("dtq_worker_tasks_total")
+
+
+def test_a_requeued_tasks_duration_begins_with_its_new_life() -> None:
+    shown = after(finished(Succeeded(result="1"), requeued_at=NOW + 7 * SECOND))
+
+    assert 2 == shown.value("dtq_task_duration_seconds_sum", **OF_TASKS)
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_duration() -> None:
+    shown = after(finished(Succeeded(result="1"), created_at=NOW + 60 * SECOND))
+
+    assert 0 == shown.value("dtq_task_duration_seconds_sum", **OF_TASKS)
+
+
+def test_a_retry_counts_with_its_delay_and_completes_nothing() -> None:
+    shown = after(finished(timed_out(30)))
+
+    assert {
+        "dtq_tasks_retried_total": 1,
+        "dtq_task_attempts_total": 1,
+        "dtq_worker_tasks_total": 1,
+        "dtq_retry_delay_seconds": 1,
+    } == counts(shown)
+    assert 1 == shown.value("dtq_retry_delay_seconds_sum", **OF_TASKS)
+    assert 1 == shown.value("dtq_task_attempts_total", result="timeout", **OF_TASKS)
+
+
+@pytest.mark.parametrize(
+    ("dead_letters", "name", "status"),
+    [(True, "dtq_tasks_dead_lettered_total", "dead_lettered"), (False, "dtq_tasks_failed_total", "failed")],
+)
+def test_what_is_given_up_counts_by_what_becomes_of_it(dead_letters: bool, name: str, status: str) -> None:  # noqa: FBT001 - a row of the table
+    shown = after(finished(GIVEN_UP, policy=FailurePolicy(dead_letters=dead_letters)))
+
+    assert {
+        name: 1,
+        "dtq_tasks_completed_total": 1,
+        "dtq_task_attempts_total": 1,
+        "dtq_worker_tasks_total": 1,
+    } == counts(shown)
+    assert 1 == shown.value("dtq_tasks_completed_total", status=status, **OF_TASKS)
+    assert 1 == shown.value("dtq_task_attempts_total", result="failure", **OF_TASKS)
+
+
+def test_a_running_task_that_is_cancelled_counts_with_its_attempt() -> None:
+    shown = after(finished(Succeeded(result="1", ran=SECOND), cancel_requested=True))
+
+    assert {"dtq_tasks_completed_total": 1, "dtq_task_attempts_total": 1, "dtq_worker_tasks_total": 1} == counts(shown)
+    assert 1 == shown.value("dtq_tasks_completed_total", status="cancelled", **OF_TASKS)
+    assert 1 == shown.value("dtq_task_attempts_total", result="error", **OF_TASKS)
+
+
+def test_an_expired_task_counts_as_completed() -> None:
+    shown = after(expire(a_task(status=TaskStatus.PENDING), now=NOW, token=a_token()))
+
+    assert {"dtq_tasks_completed_total": 1} == counts(shown)
+    assert 1 == shown.value("dtq_tasks_completed_total", status="expired", **OF_TASKS)
+
+
+def test_an_api_counts_its_own_cancellations() -> None:
+    shown = after(cancel(a_task(), now=NOW, token=a_token(), by=OPERATOR), role=Role.API)
+
+    assert {"dtq_tasks_completed_total": 1} == counts(shown)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_steps_that_end_nothing_count_nothing(role: Role) -> None:
+    dead = a_task(status=TaskStatus.DEAD_LETTERED)
+    due = a_task(status=TaskStatus.RETRYING)
+    running = a_task(status=TaskStatus.RUNNING)
+
+    shown = after(
+        requeue(dead, now=NOW, token=a_token(), by=OPERATOR),
+        discard(dead, now=NOW, token=a_token(), by=OPERATOR),
+        promote(due, now=NOW + 60 * SECOND, token=a_token()),
+        cancel(running, now=NOW, token=a_token(), by=OPERATOR),
+        role=role,
+    )
+
+    assert {} == counts(shown)
+
+
+def test_a_process_exposes_the_metrics_of_its_role_and_no_other() -> None:
+    for role in Role:
+        expected = {metric.name: str(metric.kind) for metric in METRICS if role in metric.roles}
+
+        assert expected == scraped(metrics_of(role)).kinds
+
+
+def test_two_processes_metrics_can_live_side_by_side() -> None:
+    first, second = metrics_of(Role.API), metrics_of(Role.API)
+
+    first.observer.committed(a_change())
+
+    assert ({}, 1) == (counts(scraped(second)), counts(scraped(first))["dtq_tasks_submitted_total"])
+
+
+def test_an_event_of_no_task_counts_nothing() -> None:
+    metrics = metrics_of(Role.WORKER)
+
+    metrics.observer.happened(an_event())
+
+    assert {} == counts(scraped(metrics))
+
+
+def test_requests_to_redis_count_by_operation_and_result() -> None:
+    for role in Role:
+        metrics = metrics_of(role)
+
+        for result in ("ok", "ok", "unknown"):
+            metrics.observer.operation("commit", result)
+        metrics.observer.noticed("result_dropped", task_id="1", reason="stale")
+
+        expected = {("commit", "ok"): 2, ("commit", "unknown"): 1, ("finish", "stale"): 1}
+        assert expected == scraped(metrics).of("dtq_redis_operations_total")
+
+
+def a_survey(**changes: Any) -> Survey:
+    figures = [QueueFigures(queue=QUEUE, depth=7, pending=2)]
+    return replace(Survey(queues=figures, scheduled=4, dead_letters=3, heartbeats=[]), **changes)
+
+
+def cluster(metrics: Metrics) -> Mapping[str, Mapping[tuple[str, ...], float]]:
+    names = ("dtq_queue_depth", "dtq_queue_pending", "dtq_retry_scheduled", "dtq_dlq_depth", "dtq_workers_active")
+    shown = scraped(metrics)
+    return {name: shown.of(name) for name in names}
+
+
+def test_the_gauges_of_the_deployment_are_those_of_the_last_reading() -> None:
+    metrics = metrics_of(Role.API)
+
+    metrics.show(a_survey(), workers_active=5)
+
+    assert {
+        "dtq_queue_depth": {(QUEUE,): 7},
+        "dtq_queue_pending": {(QUEUE,): 2},
+        "dtq_retry_scheduled": {(): 4},
+        "dtq_dlq_depth": {(): 3},
+        "dtq_workers_active": {(): 5},
+    } == cluster(metrics)
+
+
+def test_where_nothing_could_be_read_no_old_figure_is_shown() -> None:
+    metrics = metrics_of(Role.API)
+    metrics.observer.committed(a_change())
+    metrics.show(a_survey(), workers_active=5)
+
+    metrics.show(None, workers_active=0)
+
+    assert not any(cluster(metrics).values())
+    assert {"dtq_tasks_submitted_total": 1} == counts(scraped(metrics))
+
+
+def test_the_gauges_of_a_process_are_asked_for_at_each_scrape() -> None:
+    metrics = metrics_of(Role.WORKER)
+    lags, active = iter([0.5, 0.25]), iter([3, 0])
+    metrics.watch_loop(lambda: next(lags))
+    metrics.watch_worker(lambda: next(active))
+
+    first, second = scraped(metrics), scraped(metrics)
+
+    name = "dtq_event_loop_lag_seconds"
+    assert ({(): 0.5}, {(): 0.25}) == (first.of(name), second.of(name))
+    assert ({(WORKER,): 3}, {(WORKER,): 0}) == (first.of("dtq_worker_inflight"), second.of("dtq_worker_inflight"))
+
+
+def test_durations_of_an_hour_have_buckets() -> None:
+    shown = after(finished(Succeeded(result="1", ran=timedelta(hours=1))))
+
+    buckets = shown.of("dtq_task_execution_seconds_bucket")
+    assert (0, 1) == (buckets["1800.0", QUEUE, TASK_TYPE], buckets["3600.0", QUEUE, TASK_TYPE])
