@@ -1,14 +1,35 @@
 """dtq: a distributed task queue on Redis Streams whose promises are tested as such."""
 
+from typing import TYPE_CHECKING, Any
+
 from dtq.handlers import PermanentError, RetryableError, TaskContext, idempotent_operation, task
+
+if TYPE_CHECKING:
+    from dtq.entrypoints.client import AsyncClient, Client, Submission, Submitted, TaskState
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "PermanentError",
     "RetryableError",
+    "Submission",
+    "Submitted",
     "TaskContext",
+    "TaskState",
     "__version__",
     "idempotent_operation",
     "task",
 ]
+
+_OF_CLIENT = frozenset({"AsyncClient", "Client", "Submission", "Submitted", "TaskState"})
+
+
+def __getattr__(name: str) -> Any:
+    """Import the client when it is first asked for: a module of handlers needs nothing of it."""
+    if name not in _OF_CLIENT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dtq.entrypoints import client  # noqa: PLC0415 - see above
+
+    return getattr(client, name)

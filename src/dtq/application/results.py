@@ -18,7 +18,7 @@ def outcome_of(value: object, *, max_bytes: int) -> Outcome:
     try:
         text = _ENCODER.encode(value)
         # NaN and infinities come out as null, so only a text with a null in it can hide one
-        if b"null" in text and _has_non_finite(msgspec.to_builtins(value)):
+        if b"null" in text and has_non_finite(msgspec.to_builtins(value)):
             return not_serializable("numbers must be finite")
         if len(text) > max_bytes:
             return Succeeded(result=None, truncated=True)
@@ -32,7 +32,8 @@ def not_serializable(problem: str) -> Outcome:
     return failed(RESULT_NOT_SERIALIZABLE, problem, retryable=False, kind=AttemptResult.ERROR)
 
 
-def _has_non_finite(value: object) -> bool:
+def has_non_finite(value: object) -> bool:
+    """Tell whether there is a NaN or an infinity in *value*, which JSON has no word for."""
     waiting = [value]
     while waiting:
         match waiting.pop():

@@ -1,0 +1,128 @@
+"""What a client sends and is answered, the same over every transport."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypedDict, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dtq.application.results import has_non_finite
+from dtq.domain.errors import FieldProblem, InvalidTask
+from dtq.domain.status import TERMINAL, TaskStatus
+from dtq.entrypoints.views import AttemptBody
+
+T = TypeVar("T")
+Fields = Mapping[str, object]
+"""A submission as it is admitted: payload and metadata as JSON text."""
+
+
+class Options(TypedDict, total=False):
+    """How a task is to be run; what is left out is the deployment's default."""
+
+    queue: str | None
+    idempotency_key: str | None
+    max_attempts: int | None
+    priority: int | None
+    timeout_ms: int | None
+    delay_seconds: float | None
+    metadata: Mapping[str, Any] | None
+
+
+class Submission(Struct, frozen=True):
+    """A task to be run. The payload is a mapping, or of the handler's own payload type."""
+
+    task_type: str
+    payload: Any = {}
+    queue: str | None = None
+    idempotency_key: str | None = None
+    max_attempts: int | None = None
+    priority: int | None = None
+    timeout_ms: int | None = None
+    delay_seconds: float | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+class Submitted(Struct, frozen=True, kw_only=True):
+    """An accepted submission.
+
+    A duplicate stands for the ended task that its idempotency key belongs to. ``status`` is None where that task is
+    not stored any more, or where only a repeated request was answered.
+    """
+
+    task_id: str
+    status: TaskStatus | None
+    duplicate: bool = False
+
+
+class Cancelled(Struct, frozen=True, kw_only=True):
+    """A task that waited, and is canceled."""
+
+    task_id: str
+    status: TaskStatus
+
+
+class TaskState(Struct, frozen=True, kw_only=True):
+    """A task as it stood when it was asked for, with payload, result and every attempt that has ended."""
+
+    task_id: str
+    task_type: str
+    queue: str
+    status: TaskStatus
+    priority: int
+    attempt: int
+    max_attempts: int
+    timeout_ms: int
+    created_at: datetime
+    available_at: datetime
+    payload: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    idempotency_key: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    duration_ms: int | None = None
+    worker_id: str | None = None
+    result: Any = None
+    result_expired: bool = False
+    result_truncated: bool = False
+    error_class: str | None = None
+    error_message: str | None = None
+    retryable: bool | None = None
+    retry_delay_ms: int | None = None
+    cancel_requested: bool = False
+    history: list[AttemptBody] = []
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the task has ended."""
+        return self.status in TERMINAL
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the task has ended as it should."""
+        return self.status is TaskStatus.SUCCEEDED
+
+    def result_as(self, kind: type[T]) -> T:
+        """Return the result as a value of *kind*, such as a Struct. Raises msgspec.ValidationError."""
+        return msgspec.convert(self.result, kind)
+
+
+def fields_of(submission: Submission) -> dict[str, object]:
+    """Return a submission as it is admitted. Raises InvalidTask where something in it cannot be JSON."""
+    fields: dict[str, object] = {name: getattr(submission, name) for name in submission.__struct_fields__}
+    for name in ("payload", "metadata"):
+        if fields[name] is not None:
+            fields[name] = _text(fields[name], field=name)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _text(value: object, *, field: str) -> str:
+    try:
+        text = msgspec.json.encode(value)
+        # NaN and infinities come out as null
+        is_finite = b"null" not in text or not has_non_finite(msgspec.to_builtins(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidTask((FieldProblem(field, f"cannot be written as JSON: {error}"),)) from error
+    if not is_finite:
+        raise InvalidTask((FieldProblem(field, "cannot be written as JSON: numbers must be finite"),))
+    return text.decode()
