@@ -1,6 +1,7 @@
 """What becomes of a line on its way out: fields for everybody, nothing that can forge one, no text of an error."""
 
 import math
+import re
 import sys
 import traceback
 from collections.abc import MutableMapping
@@ -28,6 +29,8 @@ FIELDS: Final = (
 """What every JSON line has; null where it does not apply."""
 
 _LINE_LIMIT: Final = 2000
+_NAME_LIMIT: Final = 100
+_NO_WORD: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _FRAMES: Final = 8
 
 Line = MutableMapping[str, Any]
@@ -74,8 +77,8 @@ def _without_traceback(_: object, __: str, line: Line) -> Line:
 
 
 def _sanitized(_: object, __: str, line: Line) -> Line:
-    """Make every value safe for one line of text."""
-    return {clean(str(name), limit=100): _safe(value) for name, value in line.items()}
+    """Make every name a word, and every value safe for one line of text."""
+    return {_NO_WORD.sub("_", str(name)[:_NAME_LIMIT]): _safe(value) for name, value in line.items()}
 
 
 def _safe(value: object) -> object:
