@@ -13,6 +13,7 @@ entry-point group ``dtq.brokers``, under the URL scheme it serves.
 import os
 import sys
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
@@ -43,11 +44,12 @@ from dtq.entrypoints.part_options import (
 )
 from dtq.handlers.registry import Registry
 from dtq.ports.backend import Backend, BackendOptions, Connect, OnOperation, unheard
-from dtq.ports.environment import Chance, Ids
+from dtq.ports.environment import Chance, Clock, Ids
 from dtq.ports.events import Observer
 
 if TYPE_CHECKING:
     from dtq.adapters.logs import LogObserver
+    from dtq.adapters.memory import ManualClock
     from dtq.adapters.prometheus import CollectorRegistry, Metrics
 
 
@@ -119,6 +121,21 @@ def _chance() -> Chance:
     from dtq.adapters.system import SystemChance
 
     return SystemChance()
+
+
+def host() -> tuple[Clock, Ids]:
+    """Return this host's own clock, and ids that nobody else has, for what talks to no broker."""
+    from dtq.adapters.system import SystemClock
+
+    return SystemClock(), _ids()
+
+
+def standing_still(options: BackendOptions) -> "tuple[Backend, ManualClock]":
+    """Make a backend in memory whose time stands still until its clock is moved by hand."""
+    from dtq.adapters.memory import ManualClock, State, backend_of
+
+    clock = ManualClock(shortest=timedelta(microseconds=1))
+    return backend_of(State(clock, options=options)), clock
 
 
 METERED: Final = frozenset({"api", "worker"})
