@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextvars import Context
 from datetime import timedelta
 from typing import Final
 
@@ -50,7 +51,9 @@ class Feed:
         """Subscribe, again and again if need be."""
         loops = {"events": self._listen, "fan_out": self._pass_on}
         self._tasks = [
-            asyncio.create_task(self._supervisor.run(step, name=name), name=name) for name, step in loops.items()
+            # a context of its own: the client that happens to come first is not what its log lines are about
+            asyncio.create_task(self._supervisor.run(step, name=name), name=name, context=Context())
+            for name, step in loops.items()
         ]
 
     def stop(self) -> None:

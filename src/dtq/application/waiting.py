@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from datetime import timedelta
 from typing import Final
 
@@ -80,7 +81,7 @@ class Waiting:
         self._waiters.setdefault(task_id, set()).add(nudge)
         self._number += 1
         if self._ear is None or self._ear.done():
-            self._ear = asyncio.create_task(self._listen(), name="waiting")
+            self._ear = asyncio.create_task(self._listen(), name="waiting", context=Context())
         try:
             yield nudge
         finally:
