@@ -2,9 +2,14 @@
 
 from datetime import timedelta
 
+import pytest
+
 from dtq.adapters.memory import ManualClock
 from dtq.application.refill import KEPT, LONGEST_S, Refill
+from dtq.domain.admission import BrokerLimits
+from dtq.domain.errors import QueueFull
 from dtq.ports.answers import Full
+from tests.application.world import World
 
 FULL = Full(reason="queue_full", value=10, limit=10)
 
@@ -97,3 +102,16 @@ async def test_no_more_queues_are_watched_than_a_bound() -> None:
         refill.refused(FULL, queue=f"queue-{number}")
 
     assert 1 == refill.refused(FULL, queue="first")
+
+
+async def test_a_refused_submission_tells_what_a_place_takes_to_come_free(world: World) -> None:
+    world.limit(BrokerLimits(queue_depth=1))
+    await world.submit()
+    waits = []
+    for _ in range(3):
+        with pytest.raises(QueueFull) as refused:
+            await world.submit()
+        waits.append(refused.value.retry_after_s)
+        await world.advance(12)
+
+    assert [1, 12, 24] == waits

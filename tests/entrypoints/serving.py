@@ -1,6 +1,6 @@
 """An API over a backend of the contract suite, in one event loop with its test."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,10 +25,12 @@ def greet(payload: dict[str, object], ctx: TaskContext) -> dict[str, object]:
     return payload
 
 
-def container_over(backend: Backend, **settings: str) -> Container:
+def container_over(
+    backend: Backend, *, settings: Mapping[str, str] | None = None, registry: Registry | None = None
+) -> Container:
     """Put an API together whose every port is of *backend*; settings are DTQ_ names without their prefix."""
-    environment = {f"DTQ_{name.upper()}": value for name, value in settings.items()}
-    container = build(load(environment=environment).settings, registry=Registry.of(greet), service="api")
+    environment = {f"DTQ_{name.upper()}": value for name, value in (settings or {}).items()}
+    container = build(load(environment=environment).settings, registry=registry or Registry.of(greet), service="api")
     container.backend.override(providers.Object(backend))
     container.log.override(providers.Object(Recorder()))
     return container
@@ -37,7 +39,7 @@ def container_over(backend: Backend, **settings: str) -> Container:
 @asynccontextmanager
 async def serving(backend: Backend, **settings: str) -> AsyncIterator[httpx.AsyncClient]:
     """Serve, without the application's lifespan: the backend is the test's."""
-    container = container_over(backend, **settings)
+    container = container_over(backend, settings=settings)
     app: Any = create_app(container)
     transport = httpx.ASGITransport(app, client=("192.0.2.7", 4711))
     async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:

@@ -4,14 +4,18 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import jsonschema_rs
 import pytest
 from litestar import Litestar
 from litestar.handlers import HTTPRouteHandler
+from msgspec import Struct
 
+from dtq import TaskContext, task
 from dtq.entrypoints.container import connect
 from dtq.entrypoints.http.app import create_app
 from dtq.entrypoints.http.errors import MEANINGS, STATUS_OF
+from dtq.handlers import Registry
 from dtq.ports.backend import BackendOptions
 from tests.entrypoints.conftest import Api, MakeApi
 from tests.entrypoints.serving import KEY, container_over
@@ -199,6 +203,66 @@ async def test_the_document_names_the_task_types_and_bounds_of_this_deployment(m
     members = document["components"]["schemas"]["SubmitTask"]["properties"]
     assert ["greet"] == members["task_type"]["enum"]
     assert (3, 1234) == (members["max_attempts"]["maximum"], members["timeout_ms"]["default"])
+
+
+class Stop(Struct, tag="stop"):
+    at: str
+
+
+class Move(Struct, tag="move", forbid_unknown_fields=True):
+    to: str
+    over: list[Stop] = []
+
+
+@task("plain")
+def plain(payload: Json, ctx: TaskContext) -> Json:
+    del ctx
+    return payload
+
+
+@task("drive:it")
+def drive(payload: Move, ctx: TaskContext) -> str:
+    del ctx
+    return payload.to
+
+
+@task("halt")
+def halt(payload: Stop, ctx: TaskContext) -> str:
+    del ctx
+    return payload.at
+
+
+@pytest.mark.parametrize(
+    ("body", "fits"),
+    [
+        ({"task_type": "plain", "payload": {"to": 1}}, True),
+        ({"task_type": "drive:it", "payload": {"type": "move", "to": "x"}}, True),
+        (
+            {"task_type": "drive:it", "payload": {"type": "move", "to": "x", "over": [{"type": "stop", "at": "y"}]}},
+            True,
+        ),
+        ({"task_type": "drive:it", "payload": {"type": "move", "to": 1}}, False),
+        ({"task_type": "drive:it", "payload": {"type": "move", "to": "x", "over": [{"type": "stop"}]}}, False),
+        ({"task_type": "drive:it", "payload": {"type": "move", "to": "x", "more": 1}}, False),
+        ({"task_type": "halt", "payload": {"type": "move", "to": "x"}}, False),
+        ({"task_type": "other", "payload": {}}, False),
+        ({"task_type": "plain", "payload": {}, "more": 1}, False),
+    ],
+)
+async def test_the_document_and_the_api_agree_on_typed_payloads(body: Json, fits: bool) -> None:  # noqa: FBT001 - a case
+    registry = Registry.of(plain, drive, halt)
+    backend = connect("memory://", options=BackendOptions())
+    app: Any = create_app(container_over(backend, registry=registry))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        document: Json = (await client.get("/docs/openapi.json")).json()
+        answer = await client.post("/api/v1/tasks", json=body)
+        types = (await client.get("/api/v1/task-types?limit=2")).json()["task_types"]
+
+    schema = {"$ref": "#/components/schemas/SubmitTask", "components": document["components"]}
+    assert fits == jsonschema_rs.Draft202012Validator(schema).is_valid(body)
+    assert (202 if fits else 400) == answer.status_code, answer.text
+    assert ["drive:it", "halt"] == [one["task_type"] for one in types]
+    assert jsonschema_rs.Draft202012Validator(types[0]["payload_schema"]).is_valid({"type": "move", "to": "x"})
 
 
 async def test_the_page_lists_every_endpoint_with_its_answers(document: Json) -> None:

@@ -71,7 +71,7 @@ def create_app(container: Container) -> Litestar:
             lambda _: metrics.watched(container.lag(), shown_by=container.metrics()),
         ],
         request_max_body_size=settings.max_payload_bytes + ENVELOPE_BYTES,
-        openapi_config=openapi_config(container.rules()),
+        openapi_config=openapi_config(container.rules(), registry=container.registry()),
         # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
         logging_config=None,
     )

@@ -153,7 +153,9 @@ AUDIT: Final[Example] = {
         }
     ]
 }
-TASK_TYPES: Final[Example] = {"task_types": [{"task_type": "echo_task", "cpu_bound": False}]}
+TASK_TYPES: Final[Example] = {
+    "task_types": [{"task_type": "echo_task", "cpu_bound": False, "payload_schema": {"type": "object"}}]
+}
 
 READY: Final[Example] = {"status": "ready", "broker": "Redis 8.2.0", "problems": [], "warnings": []}
 NOT_READY: Final[Example] = {

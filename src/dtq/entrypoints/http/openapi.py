@@ -16,6 +16,7 @@ from dtq.entrypoints.http.describe import NULL
 from dtq.entrypoints.http.pages import PATH, DocumentPage, pages_router
 from dtq.entrypoints.http.routes import SECURITY_SCHEME
 from dtq.entrypoints.http.submissions import submission_schemas
+from dtq.handlers.registry import Registry
 
 DOCUMENT_PATH: Final = "/openapi.json"
 _ABOUT: Final = """A distributed task queue on Redis Streams.
@@ -41,11 +42,12 @@ Json = dict[str, Any]
 
 
 class Document(OpenAPIRenderPlugin):
-    """Renders the OpenAPI document as JSON, with the components that *rules* decide."""
+    """Renders the OpenAPI document as JSON, with the components that *rules* and *registry* decide."""
 
-    def __init__(self, rules: AdmissionRules) -> None:
+    def __init__(self, rules: AdmissionRules, *, registry: Registry) -> None:
         super().__init__(path=DOCUMENT_PATH, media_type=OpenAPIMediaType.OPENAPI_JSON)
         self._rules = rules
+        self._registry = registry
         self._rendered = b""
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: Json) -> bytes:
@@ -53,13 +55,13 @@ class Document(OpenAPIRenderPlugin):
         del request
         if not self._rendered:
             components = openapi_schema["components"]
-            schemas = {**components["schemas"], **submission_schemas(self._rules)}
+            schemas = {**components["schemas"], **submission_schemas(self._rules, registry=self._registry)}
             whole = {**openapi_schema, "components": {**components, "schemas": schemas}}
             self._rendered = msgspec.json.encode(whole).replace(msgspec.json.encode(NULL), b"null")
         return self._rendered
 
 
-def openapi_config(rules: AdmissionRules) -> OpenAPIConfig:
+def openapi_config(rules: AdmissionRules, *, registry: Registry) -> OpenAPIConfig:
     """Return the document's frame, the page that shows it, and where both are served."""
     return OpenAPIConfig(
         title="dtq",
@@ -78,7 +80,7 @@ def openapi_config(rules: AdmissionRules) -> OpenAPIConfig:
             }
         ),
         path=PATH,
-        render_plugins=[DocumentPage(f"dtq {dtq.__version__}"), Document(rules)],
+        render_plugins=[DocumentPage(f"dtq {dtq.__version__}"), Document(rules, registry=registry)],
         openapi_router=pages_router(),
         use_handler_docstrings=True,
     )

@@ -1,17 +1,19 @@
 """The endpoints that show who works, what was done by whom, and what can be submitted."""
 
 from http import HTTPStatus
+from itertools import islice
+from typing import Annotated, Any
 
 from litestar import get
 from litestar.di import NamedDependency
 from litestar.params import FromPath
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from dtq.application.audit import AuditTrail
 from dtq.application.workers import WorkerService
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import WORKER_ID, answer, operation, problems
-from dtq.entrypoints.http.queries import LIMIT, AnyRequest
+from dtq.entrypoints.http.queries import LIMIT, WHOLE, AnyRequest
 from dtq.entrypoints.operator_views import AuditList, WorkerBody, WorkerList, audit_list, worker_body
 from dtq.handlers.registry import Registry
 
@@ -21,6 +23,9 @@ class TaskType(Struct, frozen=True, kw_only=True):
 
     task_type: str
     cpu_bound: bool
+    payload_schema: Annotated[
+        dict[str, Any], Meta(description="JSON Schema of the payload; any object will do where the handler is untyped.")
+    ]
 
 
 class TaskTypes(Struct, frozen=True, kw_only=True):
@@ -81,7 +86,8 @@ async def show_audit(request: AnyRequest, trail: NamedDependency[AuditTrail]) ->
 
 @get(
     "/api/v1/task-types",
-    operation_class=operation(),
+    opt={"queries": (WHOLE,)},
+    operation_class=operation(WHOLE),
     tags=["tasks"],
     operation_id="list_task_types",
     summary="List task types",
@@ -90,6 +96,16 @@ async def show_audit(request: AnyRequest, trail: NamedDependency[AuditTrail]) ->
         **problems("INVALID_REQUEST"),
     },
 )
-async def show_task_types(registry: NamedDependency[Registry]) -> TaskTypes:
+async def show_task_types(request: AnyRequest, registry: NamedDependency[Registry]) -> TaskTypes:
     """Return the task types that can be submitted here: those of the modules in DTQ_TASK_MODULES."""
-    return TaskTypes(task_types=[TaskType(task_type=handler.name, cpu_bound=handler.cpu_bound) for handler in registry])
+    shown = islice(registry, WHOLE.of(request))
+    return TaskTypes(
+        task_types=[
+            TaskType(
+                task_type=handler.name,
+                cpu_bound=handler.cpu_bound,
+                payload_schema=registry.payload_schema(handler.name),
+            )
+            for handler in shown
+        ]
+    )

@@ -9,6 +9,7 @@ from litestar import Request
 from litestar.openapi.spec import Parameter, Schema
 from litestar.openapi.spec.enums import OpenAPIType
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dtq.application.requests import MAX_LIMIT
 from dtq.application.waiting import LONGEST
@@ -97,6 +98,13 @@ LIMIT: Final = Query(
     schema=Schema(type=OpenAPIType.INTEGER, minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT),
     description="How many to return at most.",
 )
+WHOLE: Final = replace(
+    LIMIT,
+    default=MAX_LIMIT,
+    schema=Schema(type=OpenAPIType.INTEGER, minimum=1, maximum=MAX_LIMIT, default=MAX_LIMIT),
+)
+"""The limit of a list that is no longer than somebody has written it."""
+
 WAIT: Final = Query(
     name="wait",
     default=timedelta(),

@@ -1,10 +1,11 @@
 """Which endpoints there are, and which of them need the key."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from litestar import Router
 from litestar.di import Provide
+from litestar.handlers import HTTPRouteHandler
 from litestar.handlers.base import BaseRouteHandler
 
 from dtq.entrypoints.config import Settings
@@ -17,45 +18,21 @@ SECURITY_SCHEME: Final = "ApiKey"
 
 def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
     """Return the endpoints below /api/v1."""
+    # methods comes first: it stands in for what Litestar would add
+    submissions = [tasks.methods, tasks.submit, tasks.show, tasks.show_recent]
     return [
-        Router(
-            "/api/v1/tasks",
-            # methods comes first: it stands in for what Litestar would add
-            route_handlers=[tasks.methods, tasks.submit, tasks.show, tasks.show_recent],
-            before_request=refuse_unknown,
-            tags=["tasks"],
-        ),
-        Router(
-            "/api/v1/tasks",
-            route_handlers=[batch.submit_batch],
-            before_request=refuse_unknown,
-            request_max_body_size=settings.max_batch_bytes,
-            tags=["tasks"],
-        ),
-        Router(
-            "/",
-            route_handlers=[queues.show_all, queues.show],
-            before_request=refuse_unknown,
-            tags=["queues"],
-        ),
-        Router(
-            "/",
-            route_handlers=[dead_letters.show_recent, dead_letters.show],
-            before_request=refuse_unknown,
-            tags=["dead letters"],
-        ),
-        Router(
-            "/",
-            route_handlers=[
-                overview.show_workers,
-                overview.show_worker,
-                overview.show_audit,
-                overview.show_task_types,
-            ],
-            before_request=refuse_unknown,
-        ),
+        _open("/api/v1/tasks", submissions, tags=["tasks"]),
+        _open("/api/v1/tasks", [batch.submit_batch], tags=["tasks"], request_max_body_size=settings.max_batch_bytes),
+        _open("/", [queues.show_all, queues.show], tags=["queues"]),
+        _open("/", [dead_letters.show_recent, dead_letters.show], tags=["dead letters"]),
+        _open("/", [overview.show_workers, overview.show_worker, overview.show_audit, overview.show_task_types]),
         _guarded(guard, settings),
     ]
+
+
+def _open(path: str, handlers: Sequence[HTTPRouteHandler], **settings: Any) -> Router:
+    """Return what needs no key."""
+    return Router(path, route_handlers=handlers, before_request=refuse_unknown, **settings)
 
 
 def _guarded(guard: KeyGuard, settings: Settings) -> Router:

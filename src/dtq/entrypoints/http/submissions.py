@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from dtq.application.tasks import MAX_SUBMISSIONS
 from dtq.domain.admission import (
     DEFAULT_MAX_ATTEMPTS,
@@ -21,8 +23,12 @@ from dtq.domain.admission import (
 )
 from dtq.domain.json_text import MAX_DEPTH
 from dtq.entrypoints.http import examples
+from dtq.handlers.registry import Registry
 
 Json = dict[str, Any]
+
+ANY_OBJECT: Final[Json] = {"type": "object"}
+_COMPONENTS: Final = "#/components/schemas/"
 
 METADATA: Final[Json] = {
     "type": ["object", "null"],
@@ -33,22 +39,21 @@ METADATA: Final[Json] = {
 }
 
 
-def submission_schemas(rules: AdmissionRules) -> Mapping[str, Json]:
-    """Return the components SubmitTask and SubmitBatch: what can be submitted here."""
-    types = sorted(rules.task_types)
-    example = examples.SUBMISSION | ({"task_type": types[0]} if types else {})
+def submission_schemas(rules: AdmissionRules, *, registry: Registry) -> Mapping[str, Json]:
+    """Return the components SubmitTask and SubmitBatch, and those that the types of payloads need."""
+    variants, components = _variants(rules, registry)
+    plain = [name for name in sorted(rules.task_types) if registry.payload_schema(name) == ANY_OBJECT]
+    example = examples.SUBMISSION | {"task_type": plain[0]} if plain else None
+    delayed = None if example is None else {"tasks": [example, example | {"delay_seconds": 60}]}
     task = {
         "title": "SubmitTask",
         "description": "A task to be run. Null stands for the default, as does a member that is left out.",
-        "type": "object",
-        "properties": {**_work(rules), **_course(rules)},
-        "required": ["task_type", "payload"],
-        "additionalProperties": False,
-        "examples": [example],
+        **_examples(example),
+        **(variants[0] if len(variants) == 1 else {"oneOf": variants}),
     }
     items = {
         "anyOf": [
-            {"$ref": "#/components/schemas/SubmitTask"},
+            {"$ref": f"{_COMPONENTS}SubmitTask"},
             {"description": "Anything else is refused by itself, and harms no other."},
         ]
     }
@@ -59,25 +64,53 @@ def submission_schemas(rules: AdmissionRules) -> Mapping[str, Json]:
         "properties": {"tasks": {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_SUBMISSIONS}},
         "required": ["tasks"],
         "additionalProperties": False,
-        "examples": [{"tasks": [example, example | {"delay_seconds": 60}]}],
+        **_examples(delayed),
     }
-    return {"SubmitTask": task, "SubmitBatch": batch}
+    return {"SubmitTask": task, "SubmitBatch": batch, **components}
 
 
-def _work(rules: AdmissionRules) -> Json:
-    """Describe the members that say what is to be done."""
-    types = sorted(rules.task_types)
+def _examples(example: Json | None) -> Json:
+    return {} if example is None else {"examples": [example]}
+
+
+def _variants(rules: AdmissionRules, registry: Registry) -> tuple[list[Json], Json]:
+    """Describe the submissions of task types that take any object together, and those of each other one by itself."""
+    any_object: list[str] = []
+    variants: list[Json] = []
+    components: Json = {}
+    for number, task_type in enumerate(sorted(rules.task_types)):
+        schema = registry.payload_schema(task_type)
+        if schema == ANY_OBJECT:
+            any_object.append(task_type)
+            continue
+        # its definitions are the document's now, where each needs a name of its own
+        prefix = f"Payload{number}."
+        moved = msgspec.json.decode(
+            msgspec.json.encode(schema).replace(b'"#/$defs/', f'"{_COMPONENTS}{prefix}'.encode())
+        )
+        components |= {prefix + name: definition for name, definition in moved.pop("$defs", {}).items()}
+        variants.append(_variant(rules, {"const": task_type}, moved))
+    if any_object or not variants:
+        names = {"enum": any_object} if any_object else {"pattern": f"^{TASK_TYPE_PATTERN.pattern}$"}
+        variants.insert(0, _variant(rules, names, ANY_OBJECT))
+    return variants, components
+
+
+def _variant(rules: AdmissionRules, task_type: Json, payload: Json) -> Json:
+    described = {"type": "string", "description": "What is to run: see /api/v1/task-types.", **task_type}
     return {
-        "task_type": {
-            "type": "string",
-            "description": "What is to run: see /api/v1/task-types.",
-            **({"enum": types} if types else {"pattern": f"^{TASK_TYPE_PATTERN.pattern}$"}),
-        },
-        "payload": {
-            "type": "object",
-            "description": f"What the handler is given: at most {rules.max_payload_bytes} bytes as sent, nested at "
-            f"most {MAX_DEPTH} levels.",
-        },
+        "type": "object",
+        "properties": {"task_type": described, **_work(rules, payload), **_course(rules)},
+        "required": ["task_type", "payload"],
+        "additionalProperties": False,
+    }
+
+
+def _work(rules: AdmissionRules, payload: Json) -> Json:
+    """Describe the members that say what is to be done."""
+    limits = f"at most {rules.max_payload_bytes} bytes as sent, nested at most {MAX_DEPTH} levels."
+    return {
+        "payload": {"description": f"What the handler is given: {limits}", **payload},
         "queue": _optional("string", "The queue.", DEFAULT_QUEUE, pattern=f"^{QUEUE_PATTERN.pattern}$"),
         "idempotency_key": _optional(
             "string", "Names the task among those of its queue.", None, pattern=f"^{KEY_PATTERN.pattern}$"
