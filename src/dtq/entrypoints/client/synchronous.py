@@ -99,6 +99,7 @@ class _LoopThread:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
         if loop is not None and thread is not None:
+            asyncio.run_coroutine_threadsafe(_end_all(), loop).result()
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
             loop.close()
@@ -110,3 +111,11 @@ class _LoopThread:
                 self._thread = threading.Thread(target=self._loop.run_forever, name="dtq-client", daemon=True)
                 self._thread.start()
             return self._loop
+
+
+async def _end_all() -> None:
+    """End every other task of the running loop, which would be left half-way otherwise."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
