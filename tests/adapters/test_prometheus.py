@@ -21,6 +21,22 @@ SECOND = timedelta(seconds=1)
 OF_TASKS = {"queue": QUEUE, "task_type": TASK_TYPE}
 
 
+CONTRACT = """
+dtq_tasks_submitted_total{queue,task_type} dtq_tasks_started_total{queue,task_type}
+dtq_tasks_succeeded_total{queue,task_type} dtq_tasks_failed_total{queue,task_type}
+dtq_tasks_retried_total{queue,task_type} dtq_tasks_dead_lettered_total{queue,task_type}
+dtq_tasks_completed_total{queue,task_type,status} dtq_task_attempts_total{queue,task_type,result}
+dtq_queue_depth{queue} dtq_queue_pending{queue} dtq_retry_scheduled dtq_dlq_depth dtq_workers_active
+dtq_worker_inflight{worker_id} dtq_worker_tasks_total{worker_id,task_type,result}
+dtq_task_duration_seconds{queue,task_type} dtq_task_execution_seconds{queue,task_type}
+dtq_task_wait_seconds{queue,task_type} dtq_retry_delay_seconds{queue,task_type}
+dtq_redis_operations_total{operation,result} dtq_ingest_rejected_total{queue,reason}
+"""
+"""Section 9, word for word."""
+
+ADDED = "dtq_event_loop_lag_seconds"
+
+
 def metrics_of(role: Role, *, max_queues: int = 10, worker_id: str = WORKER) -> Metrics:
     registry = CollectorRegistry()
     return Metrics(registry, role=role, task_types={TASK_TYPE}, max_queues=max_queues, worker_id=worker_id)
@@ -80,6 +96,12 @@ def finished(outcome: Outcome, *, policy: FailurePolicy | None = None, **task: A
 
 GIVEN_UP = failed("ValueError", "no", retryable=False)
 AGAIN = failed("OSError", "no", retryable=True)
+
+
+def test_names_and_labels_are_those_of_the_contract_and_one_was_added() -> None:
+    names = [metric.name + (f"{{{','.join(metric.labels)}}}" if metric.labels else "") for metric in METRICS]
+
+    assert sorted([*CONTRACT.split(), ADDED]) == sorted(names)
 
 
 def test_a_submission_counts_once_whether_it_is_delayed_or_not() -> None:

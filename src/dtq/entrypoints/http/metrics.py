@@ -92,7 +92,8 @@ def refusals(tasks: TaskService) -> Iterator[None]:
 )
 async def metrics(scrapes: NamedDependency[Scrapes]) -> Response[bytes]:
     """Answer with the text format of Prometheus, also while the broker is away: then without the latter gauges."""
-    return Response(await scrapes.text(), media_type=scrapes.content_type)
+    # Litestar names the charset of every text, once more if it is there
+    return Response(await scrapes.text(), media_type=scrapes.content_type.partition("; charset=")[0])
 
 
 @contextlib.asynccontextmanager
