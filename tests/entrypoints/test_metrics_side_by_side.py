@@ -82,8 +82,11 @@ class Deployment:
 
     async def all_ended(self) -> None:
         async with asyncio.timeout(20):
-            while not all(task.is_terminal for task in await self._recent()):
+            while not all(task.is_terminal for task in await self._recent()) or self._is_busy():
                 await settle()
+
+    def _is_busy(self) -> bool:
+        return any(container.worker().active for container, _ in self._workers.values())
 
     async def _recent(self) -> Sequence[Task]:
         return await self.backend.broker.recent(queue=None, status=None, limit=500)
