@@ -19,11 +19,11 @@ SENTENCES = {
     "heartbeat below visibility": ("delivery-guarantees.md", "Keep two heartbeats below the visibility timeout"),
     "timeouts below visibility": ("delivery-guarantees.md", "Timeouts below the visibility timeout"),
     "threads share the GIL": ("delivery-guarantees.md", "Sync handlers run in threads and share the GIL"),
-    "the names of the keys": ("reference.md", "## Keys"),
+    "the names of the keys": ("redis-schema.md", "## Keys"),
     "open without a key": ("api.md", "everything is open: that is meant for one's own machine"),
     "what is exact and what approximate": ("api.md", "## Figures, exact and approximate"),
     "the header wins": ("api.md", "(the header wins)"),
-    "no key means no guard": ("reference.md", "empty: nothing is guarded"),
+    "no key means no guard": ("configuration.md", "empty: nothing is guarded"),
 }
 
 
