@@ -147,8 +147,8 @@ class Tree:
 
     def is_green(self, tests: Sequence[str], *, server: str) -> bool:
         """Run *tests* against the copy until one fails. Raises BadMutant where they could not be run at all."""
-        command = [*_environment(server), sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        command += ["-o", "pythonpath=src .", "--timeout", "60", *tests]
+        command = [*self._environment(server), sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        command += ["--timeout", "60", *tests]
         try:
             run = subprocess.run(
                 command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS
@@ -158,6 +158,13 @@ class Tree:
         if run.returncode not in {0, 1}:
             raise BadMutant(f"pytest ended with {run.returncode}:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
         return run.returncode == 0
+
+    def _environment(self, server: str) -> list[str]:
+        env = shutil.which("env")
+        if env is None:
+            raise BadMutant("the program env is missing")
+        # ahead of the installed package, and before any plugin of pytest imports that
+        return [env, f"PYTHONPATH={self.folder / 'src'}", f"DTQ_TEST_SERVER={server}", "PYTHONDONTWRITEBYTECODE=1"]
 
 
 class Bench:
@@ -190,13 +197,6 @@ class Bench:
             yield tree
         finally:
             self._trees.put(tree)
-
-
-def _environment(server: str) -> list[str]:
-    env = shutil.which("env")
-    if env is None:
-        raise BadMutant("the program env is missing")
-    return [env, f"DTQ_TEST_SERVER={server}", "PYTHONDONTWRITEBYTECODE=1"]
 
 
 def sampled(mutants: Sequence[Mutant], *, count: int, seed: str) -> list[Mutant]:

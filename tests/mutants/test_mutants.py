@@ -128,6 +128,15 @@ def test_an_edit_is_noticed_where_a_test_fails(edit: Mutant, verdict: Verdict, t
     assert "VALUE = 1  # note\n" == (tree.folder / "src" / "a.py").read_text()
 
 
+def test_the_copy_is_what_is_tested(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    (tmp_path / "tests" / "domain" / "test_place.py").write_text(
+        f"import dtq\n\n\ndef test_it() -> None:\n    assert dtq.__file__.startswith({str(tmp_path)!r})\n"
+    )
+
+    assert tree.is_green(["tests/domain/test_place.py"], server="memory")
+
+
 def test_tests_that_cannot_be_run_say_nothing(tmp_path: Path) -> None:
     tree = a_small_tree(tmp_path, "VALUE = 1\n")
 
