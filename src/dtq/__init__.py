@@ -2,6 +2,20 @@
 
 from typing import TYPE_CHECKING, Any
 
+from dtq.domain.errors import (
+    BrokerUnavailable,
+    CancelRequested,
+    DtqError,
+    IdempotencyInProgress,
+    InvalidTask,
+    OutcomeUnknown,
+    PayloadTooLarge,
+    QueueFull,
+    TaskNotFound,
+    TaskTerminal,
+    Unauthorized,
+    UnknownTaskType,
+)
 from dtq.handlers import PermanentError, RetryableError, TaskContext, idempotent_operation, task
 
 if TYPE_CHECKING:
@@ -11,13 +25,25 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncClient",
+    "BrokerUnavailable",
+    "CancelRequested",
     "Client",
+    "DtqError",
+    "IdempotencyInProgress",
+    "InvalidTask",
+    "OutcomeUnknown",
+    "PayloadTooLarge",
     "PermanentError",
+    "QueueFull",
     "RetryableError",
     "Submission",
     "Submitted",
     "TaskContext",
+    "TaskNotFound",
     "TaskState",
+    "TaskTerminal",
+    "Unauthorized",
+    "UnknownTaskType",
     "__version__",
     "idempotent_operation",
     "task",

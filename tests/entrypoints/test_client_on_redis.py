@@ -12,7 +12,7 @@ from dtq.domain.errors import BrokerUnavailable, InvalidTask, UnknownTaskType
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.client.results import Submitted
 from dtq.entrypoints.config import SettingsError
-from tests.entrypoints.test_client import Greeting
+from tests.entrypoints.client_ways import Greeting
 from tests.servers import RedisServer
 
 

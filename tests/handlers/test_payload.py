@@ -61,7 +61,7 @@ async def order(payload: Order, ctx: TaskContext) -> str:
 
 
 @task("late")
-def late(payload: "Order", ctx: "OnlyForTypeCheckers") -> str:  # type: ignore[name-defined]  # noqa: F821 - as it says
+def late(payload: "Order", ctx: "Hidden") -> str:  # type: ignore[name-defined]  # noqa: F821 - as it says
     del ctx
     return payload.user.name
 
@@ -108,7 +108,7 @@ def mapping(payload: Mapping[str, Any], ctx: TaskContext) -> object:
 
 
 @task("text")
-def text(payload: "Mapping[str, OnlyForTypeCheckers]", ctx: TaskContext) -> object:  # type: ignore[name-defined]  # noqa: F821
+def text(payload: "Mapping[str, Hidden]", ctx: TaskContext) -> object:  # type: ignore[name-defined]  # noqa: F821 - as it says
     return payload, ctx
 
 

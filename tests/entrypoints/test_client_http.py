@@ -1,0 +1,197 @@
+"""The client over HTTP: what is lost on the way, and what a server may say."""
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import msgspec
+import pytest
+
+from dtq import AsyncClient, Client, Submission
+from dtq.domain.errors import (
+    BrokerUnavailable,
+    CancelRequested,
+    DtqError,
+    IdempotencyInProgress,
+    OutcomeUnknown,
+    PayloadTooLarge,
+    QueueFull,
+    TaskNotFound,
+    TaskTerminal,
+    Unauthorized,
+    UnknownTaskType,
+    UnsuitableBroker,
+)
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import TaskId
+from dtq.entrypoints.client.http import HttpTransport
+from dtq.entrypoints.client.refusals import UnexpectedAnswer, error_of, refusal_of
+from dtq.entrypoints.client.results import Submitted
+from dtq.entrypoints.http.errors import problem_of
+from tests.entrypoints.client_ways import KEY, SOME_ID, Greeting, a_container, over_http
+
+
+class Lost:
+    """Loses the first answers."""
+
+    def __init__(self, number: int, *, status: int | None = None) -> None:
+        self.left = number
+        self.requests = 0
+        self._status = status
+
+    def __call__(self, request: httpx.Request) -> httpx.Response | None:
+        self.requests += 1
+        if self.left <= 0:
+            return None
+        self.left -= 1
+        if self._status is not None:
+            return httpx.Response(self._status, text="<html>")
+        raise httpx.ReadError("gone", request=request)
+
+
+@pytest.mark.parametrize("status", [None, 502, 503, 504])
+async def test_a_lost_answer_submits_no_second_task(status: int | None) -> None:
+    container, lost = a_container(api_key=KEY), Lost(2, status=status)
+    async with AsyncClient(over_http(container, spoil=lost)) as client:
+        one = await client.submit("greet", {"name": "Ada"})
+        lost.left = 1
+        many = await client.submit_many([Submission("greet", {"name": "Ada"})] * 3)
+
+    stored = await container.tasks().recent(queue=None, status=None, limit=10)
+    assert {task.task_id for task in stored} == {one.task_id, *(answer.task_id for answer in many)}  # type: ignore[union-attr]  # none was refused
+    assert 4 == len(stored)
+
+
+async def test_a_cancel_whose_answer_was_lost_is_done() -> None:
+    container, lost = a_container(api_key=KEY), Lost(0)
+    async with AsyncClient(over_http(container, spoil=lost)) as client:
+        submitted = await client.submit("greet", {"name": "Ada"})
+        lost.left = 1
+
+        canceled = await client.cancel(submitted.task_id)
+
+    assert TaskStatus.CANCELLED is canceled.status
+
+
+async def test_without_retries_nothing_is_sent_twice_and_no_key_is_made_up() -> None:
+    container, lost = a_container(api_key=KEY), Lost(0)
+    async with AsyncClient(over_http(container, retries=0, spoil=lost)) as client:
+        submitted = await client.submit("greet", {"name": "Ada"})
+        lost.left, lost.requests = 1, 0
+        with pytest.raises(OutcomeUnknown, match="http://api gave no answer: ReadError"):
+            await client.submit("greet", {"name": "Ada"})
+        state = await client.get(submitted.task_id)
+
+    assert (None, 2) == (state.idempotency_key, lost.requests)
+
+
+async def test_a_read_that_gets_no_answer_leaves_nothing_unknown() -> None:
+    async with AsyncClient(over_http(a_container(), retries=1, spoil=Lost(9))) as client:
+        with pytest.raises(BrokerUnavailable) as caught:
+            await client.get(SOME_ID)
+
+    assert BrokerUnavailable is type(caught.value)
+
+
+async def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
+    async with AsyncClient("http://user:secret@127.0.0.1:9", retries=1) as client:
+        with pytest.raises(BrokerUnavailable, match="cannot be reached: ConnectError") as caught:
+            await client.submit("greet", {"name": "Ada"})
+
+    assert BrokerUnavailable is type(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_server_that_is_silent_is_given_up() -> None:
+    class Silent(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            del request
+            raise TimeoutError
+
+    async with AsyncClient(HttpTransport("http://api", api_key="", timeout=1, retries=0, inner=Silent())) as client:
+        with pytest.raises(OutcomeUnknown, match="did not answer within 1 s"):
+            await client.submit("greet", {"name": "Ada"})
+        with pytest.raises(BrokerUnavailable, match="did not answer within 1 s"):
+            await client.get(SOME_ID)
+
+
+async def test_a_wrong_key_is_refused() -> None:
+    async with AsyncClient(over_http(a_container(api_key="another"))) as client:
+        submitted = await client.submit("greet", {"name": "Ada"})
+        with pytest.raises(Unauthorized):
+            await client.cancel(submitted.task_id)
+
+
+@pytest.mark.parametrize(("status", "text"), [(200, "<html>"), (418, "<html>"), (409, '{"status":409,"code":"NEW"}')])
+async def test_an_answer_that_nobody_knows_is_told_as_it_is(status: int, text: str) -> None:
+    async with AsyncClient(over_http(a_container(), spoil=lambda _: httpx.Response(status, text=text))) as client:
+        with pytest.raises(UnexpectedAnswer, match=f"status {status}"):
+            await client.get(SOME_ID)
+
+
+ERRORS: list[DtqError] = [
+    PayloadTooLarge(size=9, limit=3, field="tasks", unit="submissions"),
+    QueueFull("schedule_full", value=7, limit=5, retry_after_s=3),
+    UnknownTaskType("mail:v2"),
+    IdempotencyInProgress(TaskId(SOME_ID), status=None),
+    TaskNotFound(SOME_ID),
+    TaskTerminal(TaskId(SOME_ID), status=TaskStatus.EXPIRED),
+    CancelRequested(TaskId(SOME_ID)),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.code)
+def test_an_error_comes_through_http_whole(error: DtqError) -> None:
+    problem = problem_of(error)
+
+    found = error_of(refusal_of(msgspec.json.encode(problem), status=problem.status), task_id=SOME_ID)
+
+    assert (type(error), str(error), vars(error)) == (type(found), str(found), vars(found))
+
+
+@pytest.mark.parametrize("error", [BrokerUnavailable("x"), OutcomeUnknown("x"), UnsuitableBroker("x")])
+def test_troubles_of_the_broker_keep_their_kind(error: DtqError) -> None:
+    problem = problem_of(error)
+
+    assert type(error) is type(error_of(refusal_of(msgspec.json.encode(problem), status=problem.status)))
+
+
+@pytest.fixture
+def sync_client() -> Iterator[Client]:
+    with Client(over_http(a_container(api_key=KEY))) as client:
+        yield client
+
+
+def test_the_sync_client_needs_no_loop(sync_client: Client) -> None:
+    submitted = sync_client.submit("greet", Greeting(name="Ada"), delay_seconds=5)
+    (many,) = sync_client.submit_many([Submission("greet", {"name": "Bob"})])
+
+    assert isinstance(many, Submitted)
+    assert {"name": "Ada"} == sync_client.get(submitted.task_id).payload
+    assert TaskStatus.CANCELLED is sync_client.cancel(submitted.task_id).status
+    assert sync_client.wait(submitted.task_id, timeout=5).is_terminal
+    with pytest.raises(TaskNotFound):
+        sync_client.get(SOME_ID)
+
+
+def test_any_thread_may_use_the_sync_client(sync_client: Client) -> None:
+    found: list[Submitted] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(sync_client.submit("greet", {"name": "Ada"}))) for _ in range(5)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert 5 == len({submitted.task_id for submitted in found})
+
+
+def test_a_closed_sync_client_leaves_no_thread() -> None:
+    client = Client("http://127.0.0.1:9", retries=0)
+    with pytest.raises(BrokerUnavailable):
+        client.get(SOME_ID)
+    client.close()
+    client.close()
+
+    assert "dtq-client" not in {thread.name for thread in threading.enumerate()}
