@@ -1,0 +1,61 @@
+"""docs/backpressure.md tells each limit with the figure that settings or code have."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from dtq.application.readings import FRESH
+from dtq.application.refill import LONGEST_S
+from dtq.application.tasks import MAX_SUBMISSIONS
+from dtq.application.waiting import MAX_WAITERS
+from dtq.domain.admission import MAX_METADATA_BYTES
+from dtq.entrypoints.config import Settings, variable
+from dtq.entrypoints.http.stream_delivery import SEND_LIMIT
+from dtq.ports.answers import LimitName
+from tests.tidy.tables import rows
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs/backpressure.md").read_text()
+FLAT = " ".join(TEXT.split())
+IN_TABLES = (
+    "max_queue_depth",
+    "max_scheduled",
+    "max_queues",
+    "max_payload_bytes",
+    "max_batch_bytes",
+    "result_max_bytes",
+)
+IN_TEXT = ("dlq_maxlen", "ws_buffer", "ws_max_clients")
+
+
+@pytest.mark.parametrize("name", IN_TABLES)
+def test_a_limit_of_the_tables_has_its_default(name: str) -> None:
+    table = {**rows(TEXT, "## Work that waits"), **rows(TEXT, "## What is too large")}
+
+    assert str(getattr(Settings(), name)) == table[variable(name)][0].partition(" ")[0]
+
+
+@pytest.mark.parametrize("name", IN_TEXT)
+def test_a_limit_of_the_text_has_its_default(name: str) -> None:
+    told = FLAT.partition(f"`{variable(name)}`")[2]
+
+    assert f"({getattr(Settings(), name)})" in told[:30]
+
+
+def test_every_reason_of_a_full_queue_is_there() -> None:
+    told = " ".join(cells[1] for cells in rows(TEXT, "## Work that waits").values())
+
+    assert [] == [reason for reason in get_args(LimitName) if f"(`{reason}`)" not in told]
+
+
+def test_the_figures_are_those_of_the_code() -> None:
+    figures = (
+        f"1 to {LONGEST_S} seconds",
+        f"| items of a batch | {MAX_SUBMISSIONS} |",
+        f"| metadata | {MAX_METADATA_BYTES} bytes |",
+        f"{MAX_WAITERS} in one process",
+        f"takes nothing for {SEND_LIMIT.seconds} seconds",
+        f"(up to {FRESH.seconds} s old)",
+    )
+
+    assert [] == [figure for figure in figures if figure not in FLAT]
