@@ -207,6 +207,10 @@ class NoStruct:
     pass
 
 
+class Holder(Struct):
+    inner: NoStruct
+
+
 def a_handler_of(annotation: Any) -> Callable[..., object]:
     def function(payload: Any, ctx: TaskContext) -> object:
         return payload, ctx
@@ -221,7 +225,7 @@ def test_a_type_that_no_object_can_be_is_refused_when_the_registry_is_made(annot
         Registry.of(a_handler_of(annotation))
 
 
-@pytest.mark.parametrize("declared", [int, list[Order], NoStruct])
+@pytest.mark.parametrize("declared", [int, list[Order], NoStruct, Holder])
 def test_a_declared_type_must_be_one_for_objects(declared: Any) -> None:
     with pytest.raises(PayloadTypeError, match="msgspec Struct, a TypedDict, a dataclass"):
         Registry.of(task("wrong", payload=declared)(lambda payload, ctx: (payload, ctx)))

@@ -41,11 +41,12 @@ class PayloadType:
 
     def __init__(self, declared: Any, *, owner: str) -> None:
         """Take a msgspec Struct, a TypedDict, a dataclass, or a union of tagged Structs. Raises PayloadTypeError."""
-        self.declared = declared
         try:
             if not _is_structured(declared):
                 raise PayloadTypeError(f"{owner}: {declared!r} is no payload type; {_ALLOWED}")
             self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(declared)
+            # a type within it that has no schema could not be read either
+            self._schema: JsonSchema = msgspec.json.schema(declared)
         except (TypeError, NameError) as error:
             raise PayloadTypeError(f"{owner}: {declared!r} is no payload type: {error}; {_ALLOWED}") from error
 
@@ -60,7 +61,7 @@ class PayloadType:
 
     def schema(self) -> JsonSchema:
         """Describe the payload as JSON Schema, complete in itself."""
-        return msgspec.json.schema(self.declared)
+        return self._schema
 
 
 _ALLOWED: Final = "allowed are a msgspec Struct, a TypedDict, a dataclass, or a union of tagged Structs"
