@@ -11,7 +11,7 @@ import contextlib
 import socket
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from threading import Thread
+from threading import Event, Thread
 from typing import Final
 
 from msgspec import Struct
@@ -63,6 +63,7 @@ class WorkerHttp:
         self._listener = listener
         self._pages = pages
         self._thread = Thread(target=self._live, name="dtq-http", daemon=True)
+        self._is_begun = Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending = asyncio.Event()
         self._clients = 0
@@ -70,6 +71,7 @@ class WorkerHttp:
     def start(self) -> None:
         """Begin to serve."""
         self._thread.start()
+        self._is_begun.wait()
 
     def stop(self) -> None:
         """Return when nothing is served any more."""
@@ -83,6 +85,7 @@ class WorkerHttp:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._is_begun.set()
         server = await asyncio.start_server(self._meet, sock=self._listener, limit=MAX_HEAD_BYTES)
         async with server:
             await self._ending.wait()
