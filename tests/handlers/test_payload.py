@@ -8,7 +8,8 @@ import pytest
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from dtq.domain.errors import FieldProblem
+from dtq.domain.admission import AdmissionRules, admit
+from dtq.domain.errors import FieldProblem, InvalidTask, UnknownTaskType
 from dtq.domain.json_text import JsonProblem
 from dtq.handlers import Registry, TaskContext, task
 from dtq.handlers.payload import PayloadInvalid, PayloadTypeError
@@ -229,3 +230,23 @@ def test_a_type_that_no_object_can_be_is_refused_when_the_registry_is_made(annot
 def test_a_declared_type_must_be_one_for_objects(declared: Any) -> None:
     with pytest.raises(PayloadTypeError, match="msgspec Struct, a TypedDict, a dataclass"):
         Registry.of(task("wrong", payload=declared)(lambda payload, ctx: (payload, ctx)))
+
+
+RULES = AdmissionRules(task_types=TYPED.task_types, payload_problem=TYPED.payload_problem)
+
+
+def test_a_submission_is_held_to_the_type_of_its_handler() -> None:
+    assert GOOD == admit({"task_type": "order", "payload": GOOD}, rules=RULES).payload
+    with pytest.raises(InvalidTask) as refused:
+        admit({"task_type": "order", "payload": '{"user": {"name": "Ada"}}'}, rules=RULES)
+
+    assert (FieldProblem("payload.user.age", "required"),) == refused.value.problems
+
+
+def test_the_type_is_looked_at_once_the_rest_is_sound() -> None:
+    with pytest.raises(InvalidTask) as refused:
+        admit({"task_type": "order", "payload": "{}", "priority": 10}, rules=RULES)
+    with pytest.raises(UnknownTaskType):
+        admit({"task_type": "nothing", "payload": "{}"}, rules=RULES)
+
+    assert ["priority"] == [problem.field for problem in refused.value.problems]
