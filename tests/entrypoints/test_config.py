@@ -185,6 +185,14 @@ def test_no_secret_is_shown_in_a_fault() -> None:
     assert "hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize("mark", ["/", "#", "?"])
+def test_a_fault_names_no_part_of_a_password_that_is_not_encoded(mark: str) -> None:
+    with pytest.raises(SettingsError, match="percent-encoded") as refused:
+        load(environment={"DTQ_REDIS_URL": f"redis://:hidden{mark}secret@host:6379/0"})
+
+    assert [] == [word for word in ("hidden", "secret") if word in str(refused.value)]
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
@@ -193,6 +201,10 @@ def test_no_secret_is_shown_in_a_fault() -> None:
         ("redis://name@localhost/0", "redis://name:***@localhost/0"),
         ("redis://a:b@c:d@localhost/0", "redis://a:***@localhost/0"),
         ("redis://localhost/0?password=word", "redis://localhost/0?***"),
+        ("redis://:wo/rd@localhost/0", "(not shown: no valid URL)"),
+        ("redis://:wo#rd@localhost/0", "(not shown: no valid URL)"),
+        ("redis://:wo?rd@localhost/0", "(not shown: no valid URL)"),
+        ("redis:name:word@localhost/0", "(not shown: no valid URL)"),
     ],
 )
 def test_a_url_is_shown_without_its_password(url: str, expected: str) -> None:

@@ -159,6 +159,9 @@ def redacted(url: str) -> str:
         password = parts.password
     except ValueError:
         return "(not shown: no valid URL)"
+    if "@" in parts.path + parts.query + parts.fragment:
+        # a password with / or # or ? that is not encoded ends the host too early
+        return "(not shown: no valid URL)"
     query = "***" if parts.query else ""
     if password is None and "@" not in parts.netloc:
         return urlunsplit(parts._replace(query=query))
@@ -244,8 +247,9 @@ def _url_problem(text: str) -> str | None:
     try:
         parts = urlsplit(text)
         parts.port  # noqa: B018 - reading it checks it
-    except ValueError as error:
-        return f"{allowed_schemes}; {error}"
+    except ValueError:
+        # what is wrong may be a part of the password
+        return f"{allowed_schemes}, its port a number within 0..65535, and / ? # @ in its password percent-encoded"
     if parts.scheme not in schemes:
         return allowed_schemes
     if parts.scheme in {"redis", "rediss"} and not parts.hostname:
