@@ -266,6 +266,17 @@ def test_a_letter_of_an_impossible_queue_is_malformed(queue: str) -> None:
     assert revived(queue=queue, original_queue=queue) is None
 
 
+@pytest.mark.parametrize("timeout", ["1", "3600000"])
+@pytest.mark.parametrize("priority", ["0", "9"])
+@pytest.mark.parametrize("failed_at", ["0", str(LAST_MS)])
+def test_a_letter_at_its_bounds_is_revived(timeout: str, priority: str, failed_at: str) -> None:
+    task = revived(timeout_ms=timeout, priority=priority, failed_at_ms=failed_at)
+
+    assert task is not None
+    assert (timedelta(milliseconds=int(timeout)), int(priority)) == (task.timeout, task.priority)
+    assert moment(int(failed_at)) == task.finished_at
+
+
 def test_a_malformed_letter_is_not_revived() -> None:
     fields = {**malformed_fields(an_entry(), receipt=RECEIPT, at=NOW), "payload": "{}"}
 
