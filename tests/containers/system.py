@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import docker
 import httpx
@@ -53,17 +52,19 @@ def running_system() -> Iterator[System]:
         client = stack.enter_context(contextlib.closing(docker.from_env(timeout=600)))
         for target in ("api", "worker"):
             _build(client, target=target)
-        network = client.networks.create(f"{LABEL}-{os.getpid()}", labels=[LABEL])
+        port = free_port()
+        # a name of its own for each system: two of them may run at once
+        network = client.networks.create(f"{LABEL}-{port}", labels={LABEL: "containers"})
         stack.callback(network.remove)
-        found = services(DTQ_API_KEY=KEY, REDIS_IMAGE=image_at_hand(), API_PORT=str(free_port()))
+        found = services(DTQ_API_KEY=KEY, REDIS_IMAGE=image_at_hand(), API_PORT=str(port))
         redis = _start(client, "redis", found["redis"], network=network, stack=stack)
         until(lambda: redis.exec_run(["redis-cli", "ping"]).output.strip() == b"PONG", what="Redis answers")
         api = _start(client, "api", found["api"], network=network, stack=stack)
         worker = _start(client, "worker", found["worker"], network=network, stack=stack)
         for container in (api, worker):
             until(lambda: health(container) == "healthy", what=f"{container.name} is healthy")  # noqa: B023 - at once
-        address = urlsplit(f"//{found['api']['ports'][0].rpartition(':')[0]}").netloc
-        yield System(api=api, worker=worker, http=stack.enter_context(httpx.Client(base_url=f"http://{address}")))
+        http = stack.enter_context(httpx.Client(base_url=f"http://{LOOPBACK}:{port}", timeout=PATIENCE_S))
+        yield System(api=api, worker=worker, http=http)
 
 
 def until(condition: Callable[[], bool], *, what: str) -> None:
@@ -115,7 +116,7 @@ def _start(
         tmpfs=dict.fromkeys(service["tmpfs"], ""),
         volumes=[volume.partition(":")[2] for volume in service.get("volumes", ())],
         ports=dict(_published(port) for port in service.get("ports", ())),
-        labels=[LABEL],
+        labels={LABEL: "containers"},
     )
     stack.callback(container.remove, force=True, v=True)
     network.connect(container, aliases=[name])
