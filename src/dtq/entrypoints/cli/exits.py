@@ -68,16 +68,17 @@ HELP: Final = """exit codes:
   70 worker: hung and gave up  75 worker: ended with work left, start it again
   130 interrupted"""
 
+WHERE_HANDLERS_ARE: Final = "DTQ_TASK_MODULES or --tasks names the modules that have handlers, dtq.demo for instance"
+
 
 def report(error: DtqError, *, as_json: bool) -> Exit:
     """Print *error* on stderr and return the exit code that goes with it."""
     if as_json:
         print_error(msgspec.json.encode(members_of(error)).decode())
     else:
+        hint = f"; {WHERE_HANDLERS_ARE}" if isinstance(error, UnknownTaskType) else ""
         for line in lines_of(error):
-            print_error(f"dtq: {line}")
-        if isinstance(error, UnknownTaskType):
-            print_error("dtq: DTQ_TASK_MODULES or --tasks names the modules that have handlers; dtq.demo has some")
+            print_error(f"dtq: {line}{hint}")
     return exit_of(error)
 
 
