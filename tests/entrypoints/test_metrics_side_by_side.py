@@ -61,7 +61,7 @@ class Deployment:
         self._workers: dict[str, tuple[Container, asyncio.Task[Any]]] = {}
 
     def _process(self, service: str, worker_id: WorkerId | None = None) -> Container:
-        return process(self._settings, self.backend, service=service, worker_id=worker_id)
+        return a_process(self._settings, self.backend, service=service, worker_id=worker_id)
 
     async def start_api(self) -> None:
         app = create_app(self._process("api"))
@@ -102,7 +102,7 @@ class Deployment:
             await life
 
 
-def process(settings: Settings, backend: Backend, *, service: str, worker_id: WorkerId | None) -> Container:
+def a_process(settings: Settings, backend: Backend, *, service: str, worker_id: WorkerId | None) -> Container:
     container = build(settings, registry=REGISTRY, service=service, worker_id=worker_id)
     container.backend.override(providers.Object(backend))
     container.log.override(providers.Object(Recorder()))
