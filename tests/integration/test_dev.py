@@ -130,7 +130,8 @@ def test_the_same_over_http(dev: Dev) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_finishes_what_runs_and_leaves_nothing(dev: Dev, number: signal.Signals) -> None:
-    task_id = dev.submit("--type", "sleep_task", payload='{"seconds": 1}')
+    # long enough to be seen running, by a command that takes its time on a busy machine
+    task_id = dev.submit("--type", "sleep_task", payload='{"seconds": 6}')
     until(lambda: dev.status(task_id) == "running")
     parts = descendants(dev.pid)
 

@@ -58,7 +58,7 @@ ARGUMENTS: dict[str, tuple[int, str, tuple[str, ...]]] = {
 
 
 class Untouched:
-    """Everything in Redis as it is now, to be compared with what is there later."""
+    """The deployment's keys and the server's count of writes as they are now, to be compared with later."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -66,7 +66,8 @@ class Untouched:
 
     def _state(self) -> tuple[dict[str, object], int]:
         writes = int(self._system.redis.info("persistence")["rdb_changes_since_last_save"])
-        return dumps(self._system, match="*"), writes
+        # what earlier deployments left on this server may expire meanwhile; a write to it would be counted
+        return dumps(self._system, match=f"{self._system.prefix}:*"), writes
 
     def check(self) -> None:
         """See that nothing was written, not even for a moment."""
