@@ -30,7 +30,8 @@ class Labels:
 
     def queue(self, name: str) -> str:
         """Return the label of a queue that is known to be registered."""
-        self.learn((QueueName(name),))
+        if name not in self._queues:
+            self.learn((QueueName(name),))
         return name if name in self._queues else OTHER
 
     def claimed_queue(self, name: object) -> str:

@@ -88,6 +88,8 @@ class MetricsObserver:
         self._instruments = instruments
         self._labels = labels
         self._worker_id = worker_id
+        # finding a child takes longer than adding to it; there are as many as there are series
+        self._children: dict[tuple[str, ...], Instrument] = {}
         self._rules = [(amount, name) for name, amount in self._table().items() if name in instruments]
 
     def committed(self, change: Change) -> None:
@@ -123,12 +125,17 @@ class MetricsObserver:
         self._increase(REJECTED, self._labels.claimed_queue(queue), reason)
 
     def _increase(self, name: str, *labels: str) -> None:
-        counter = self._instruments.get(name)
-        if isinstance(counter, Counter):
-            counter.labels(*labels).inc()
+        if name in self._instruments:
+            self._grow((name, *labels), 1)
 
     def _add(self, name: str, value: float, change: Change) -> None:
-        child = self._instruments[name].labels(*(self._value(label, change) for label in _LABELS[name]))
+        self._grow((name, *[self._value(label, change) for label in _LABELS[name]]), value)
+
+    def _grow(self, series: tuple[str, ...], value: float) -> None:
+        child = self._children.get(series)
+        if child is None:
+            name, *labels = series
+            child = self._children[series] = self._instruments[name].labels(*labels)
         if isinstance(child, Histogram):
             child.observe(value)
         else:
