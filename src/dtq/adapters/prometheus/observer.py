@@ -1,6 +1,6 @@
 """MetricsObserver: what happens, counted and measured by one table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -81,6 +81,13 @@ _TABLE: Final[Mapping[str, Amount]] = {
 _LABELS: Final = {metric.name: metric.labels for metric in METRICS}
 
 
+def _growth(instrument: Instrument, labels: Sequence[str]) -> Callable[[float], None]:
+    """Return what adds to one series."""
+    if isinstance(instrument, Histogram):
+        return instrument.labels(*labels).observe
+    return instrument.labels(*labels).inc
+
+
 class MetricsObserver:
     """Counts what it is told of, in those of *instruments* that its process has."""
 
@@ -88,8 +95,8 @@ class MetricsObserver:
         self._instruments = instruments
         self._labels = labels
         self._worker_id = worker_id
-        # finding a child takes longer than adding to it; there are as many as there are series
-        self._children: dict[tuple[str, ...], Instrument] = {}
+        # finding a series takes longer than adding to it
+        self._series: dict[tuple[str, ...], Callable[[float], None]] = {}
         self._rules = [(amount, name) for name, amount in self._table().items() if name in instruments]
 
     def committed(self, change: Change) -> None:
@@ -132,14 +139,11 @@ class MetricsObserver:
         self._grow((name, *[self._value(label, change) for label in _LABELS[name]]), value)
 
     def _grow(self, series: tuple[str, ...], value: float) -> None:
-        child = self._children.get(series)
-        if child is None:
+        grow = self._series.get(series)
+        if grow is None:
             name, *labels = series
-            child = self._children[series] = self._instruments[name].labels(*labels)
-        if isinstance(child, Histogram):
-            child.observe(value)
-        else:
-            child.inc(value)
+            grow = self._series[series] = _growth(self._instruments[name], labels)
+        grow(value)
 
     def _value(self, label: str, change: Change) -> str:
         match label:
