@@ -11,6 +11,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_the_examples_can_be_named_from_their_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    # another test may have imported another module of this name
+    monkeypatch.delitem(sys.modules, "my_tasks", raising=False)
 
     registry = load_registry(["my_tasks"])
 
