@@ -3,6 +3,7 @@
 DTQ_TEST_SERVER names the server (tests/servers); unset, the best one at hand is taken.
 """
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,15 @@ from tests.servers import RedisServer, start_chosen, start_own
 # deadlines measure the machine, not the code; a failing example is printed so that it can be replayed
 settings.register_profile("dtq", deadline=None, print_blob=True)
 settings.load_profile("dtq")
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C end what the tests start.
+
+    A shell that runs the tests in the background has them, and every process that they start, ignore it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
