@@ -92,6 +92,19 @@ async def test_a_main_loop_that_hangs_within_its_tasks_deadlines_keeps_its_lease
     assert 1 + 60 == len(pulse.reports)
 
 
+async def test_a_neighbor_whose_deadline_passes_meanwhile_keeps_its_lease_too() -> None:
+    pulse = Pulse()
+    pulse.hold(until=100)
+    first = pulse.handover.condition.holds
+    pulse.hold(until=3)
+    pulse.handover.condition = Condition(holds=first + pulse.handover.condition.holds, active=2)
+
+    await pulse.live(60, ticking=False)
+
+    assert [] == pulse.aborted
+    assert 2 * (1 + 60) == len(pulse.reports)
+
+
 async def test_a_process_that_was_stopped_as_a_whole_does_not_look_hung() -> None:
     pulse = Pulse()
     pulse.hold(until=10)

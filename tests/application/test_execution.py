@@ -1,7 +1,9 @@
 """What becomes of whatever a handler does."""
 
+import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +13,7 @@ from dtq.application.execution import ExecutionRules, Executor, StopReason
 from dtq.application.results import outcome_of
 from dtq.domain.outcome import Failed, Succeeded
 from dtq.domain.status import TaskStatus
-from dtq.handlers import Registry
+from dtq.handlers import Registry, TaskContext, task
 from tests.application import handlers
 from tests.application.handlers import REGISTRY
 from tests.application.stage import TickingClock
@@ -178,6 +180,32 @@ async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_sam
     assert isinstance(outcome, Failed)
     assert ("CancelledError", False) == (outcome.failure.error_class, outcome.failure.retryable)
     assert [] == handlers.runs
+    pool.shutdown()
+
+
+async def test_a_handler_that_is_told_again_to_stop_may_clean_up_in_peace() -> None:
+    told: list[str] = []
+
+    @task("tidy_up")
+    async def tidy_up(_: dict[str, object], __: TaskContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await clock.sleep(timedelta(seconds=0.8))
+            told.append("cleaned up")
+
+    clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
+    rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
+    attempt = Executor(Registry.of(tidy_up), clock=clock, pool=pool, rules=rules).begin(a_task(task_type="tidy_up"))
+    await settle()
+
+    attempt.stop(StopReason.CANCEL)
+    await clock.advance(timedelta(seconds=0.5))
+    attempt.stop(StopReason.CANCEL)
+    await clock.advance(timedelta(seconds=0.4))
+
+    assert ["cleaned up"] == told
+    assert attempt.ended.done()
     pool.shutdown()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4  # noqa: TID251 - the keys of these tests must be new on a server that all tests share
 
 import pytest
@@ -144,3 +145,24 @@ def test_a_key_lives_no_longer_than_its_time(client: Client, key: str) -> None:
     idempotent_operation(client, key, TTL, Step())
 
     assert 0 < client.pttl(f"dtq:op:{key}") <= 60_000
+
+
+class Repeating:
+    """A client that sends each SET twice and hands on the second reply, as after a reply that was lost."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def set(self, name: str, value: bytes, *, px: int, nx: bool, get: bool) -> bool | str | bytes | None:
+        self._client.set(name, value, px=px, nx=nx, get=get)
+        repeated: bool | str | bytes | None = self._client.set(name, value, px=px, nx=nx, get=get)
+        return repeated
+
+    def eval(self, script: str, numkeys: int, *keys_and_args: bytes | str | int) -> Any:
+        return self._client.eval(script, numkeys, *keys_and_args)
+
+
+def test_a_client_that_repeats_its_request_is_not_taken_for_another(client: Client, key: str) -> None:
+    step = Step()
+
+    assert "done" == idempotent_operation(Repeating(client), key, TTL, step)

@@ -71,9 +71,13 @@ class Attempt:
         """Tell the handler to stop, as far as it can be told; without effect once the outcome is decided."""
         if self.outcome.done():
             return
+        is_told = self._reason is not None
         if self._reason is None or reason in _UNRECORDED:
             self._reason = reason
         if self._runner is not None:
+            if is_told:
+                # each beat reports a request again; a second cancellation would cut the clean-up of the first
+                return
             self._runner.cancel()
             self._timers.append(self._clock.call_later(SWALLOW_GRACE, self._give_up))
         elif reason is not StopReason.CANCEL:

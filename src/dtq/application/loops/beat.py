@@ -59,10 +59,12 @@ class Beat:
         holds = self._handover.condition.holds
         now = backend.clock.monotonic()
         self._listen()
-        if self._silent_beats >= _SILENT_BEATS and any(hold.until <= now for hold in holds):
+        # a task that blocks the loop within its own deadline keeps its neighbors' attempts from being recorded, too
+        is_over = all(hold.until <= now for hold in holds)
+        if holds and is_over and self._silent_beats >= _SILENT_BEATS:
             await self._give_up(backend, holds)
             return
-        kept = [hold for hold in holds if now < hold.until]
+        kept = () if is_over else holds
         self._handover.on_reports(await extend(backend.broker, kept, worker=self._settings.worker_id))
         await self._announce(backend)
 
