@@ -1,12 +1,32 @@
 """The event loop that servers run on: uvloop's where it is installed."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def runner() -> asyncio.Runner:
     """Return what runs coroutines on the fastest event loop at hand."""
     return asyncio.Runner(loop_factory=_factory())
+
+
+def run_on(runner: asyncio.Runner, work: Coroutine[None, None, T], *, on_exit: Callable[[str], None]) -> T:
+    """Run *work* to its end, whatever is raised in tasks that handlers have made.
+
+    A SystemExit or KeyboardInterrupt in any task stops the event loop, beside reaching whoever awaits that task. The
+    loop is started again where it stopped; *on_exit* hears the name of the class.
+    """
+    loop = runner.get_loop()
+    whole = loop.create_task(work)
+    while True:
+        try:
+            return loop.run_until_complete(whole)
+        except (SystemExit, KeyboardInterrupt) as error:
+            if whole.done():
+                raise
+            on_exit(type(error).__name__)
 
 
 def _factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from functools import partial
 from typing import Final, NoReturn
 
 from dtq.application.presence import WorkerIdInUse
@@ -31,7 +32,7 @@ def run(settings: Settings, *, registry: Registry) -> NoReturn:
     code = FAILED
     with loops.runner() as runner:
         try:
-            code = runner.run(_work(container))
+            code = loops.run_on(runner, _work(container), on_exit=partial(_note_exit, container))
         finally:
             # inside the runner: its end waits for threads, and a sync handler's thread may never end
             _leave(code, container)
@@ -67,6 +68,10 @@ def _serve_pages(container: Container, worker: Worker) -> None:
         pages = {"/metrics": Page(content_type=metrics.content_type, text=metrics.text), "/health": HEALTH}
         WorkerHttp(listen(port), pages=pages).start()
         container.log().log("INFO", "worker_serves", port=port)
+
+
+def _note_exit(container: Container, error_class: str) -> None:
+    container.log().noticed("handler_asked_to_exit", error_class=error_class)
 
 
 def _leave(code: int, container: Container) -> NoReturn:

@@ -1,0 +1,46 @@
+import asyncio
+import sys
+
+import pytest
+
+from dtq.entrypoints import loops
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_loop_goes_on_where_a_task_of_a_handler_asked_to_exit(error: type[BaseException]) -> None:
+    heard: list[str] = []
+
+    async def ask() -> None:
+        raise error
+
+    async def work() -> str:
+        with pytest.raises(error):
+            await asyncio.gather(asyncio.create_task(ask()))
+        return "done"
+
+    with loops.runner() as runner:
+        assert "done" == loops.run_on(runner, work(), on_exit=heard.append)
+
+    assert [error.__name__] == heard
+
+
+def test_a_call_of_the_loop_that_asks_to_exit_ends_nothing_either() -> None:
+    heard: list[str] = []
+
+    async def work() -> str:
+        asyncio.get_running_loop().call_soon(sys.exit, 3)
+        await asyncio.sleep(0.01)  # noqa: TID251 - the loop is to turn, and there is no clock here
+        return "done"
+
+    with loops.runner() as runner:
+        assert "done" == loops.run_on(runner, work(), on_exit=heard.append)
+
+    assert ["SystemExit"] == heard
+
+
+def test_what_the_work_itself_raises_is_passed_on() -> None:
+    async def work() -> None:
+        raise SystemExit(2)
+
+    with loops.runner() as runner, pytest.raises(SystemExit):
+        loops.run_on(runner, work(), on_exit=pytest.fail)
