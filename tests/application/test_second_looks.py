@@ -55,3 +55,17 @@ async def test_after_a_failure_leases_are_extended_before_anything_is_taken_or_g
 
     of_work = [call for call in calls if call in {"extend", "owned", "release", "fetch", "commit"}]
     assert ["extend", "owned", "fetch"] == of_work[:3]
+
+
+async def test_a_leader_that_cannot_renew_its_term_sweeps_no_more_once_that_is_over(world: World) -> None:
+    staff = await world.hire()
+    await world.advance(1)
+    assert staff.link.calls["return_stale"]
+    staff.link.stall("acquire")
+    await world.advance(11)
+    swept = staff.link.calls["return_stale"]
+
+    await world.advance(30)
+
+    assert swept == staff.link.calls["return_stale"]
+    staff.link.go_on()
