@@ -8,7 +8,7 @@ from redis import exceptions
 from dtq.application.beat_runner import LoopBeat
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.task import WorkerId
-from dtq.entrypoints import config
+from dtq.entrypoints.broker_url import OWN_SCHEMES
 from dtq.entrypoints.config import SettingsError, load
 from dtq.entrypoints.container import (
     UnknownScheme,
@@ -53,7 +53,7 @@ def test_a_scheme_without_an_adapter_is_refused() -> None:
 
 
 def test_the_schemes_that_settings_allow_have_adapters() -> None:
-    assert set(config.OWN_SCHEMES) == set(known_own_schemes())
+    assert set(OWN_SCHEMES) == set(known_own_schemes())
 
 
 def test_lost_connections_to_redis_are_retryable() -> None:

@@ -3,9 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from importlib.metadata import entry_points
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Meta, Struct
@@ -13,11 +11,10 @@ from msgspec.structs import FieldInfo, fields
 
 from dtq.domain.admission import MAX_TIMEOUT_MS, QUEUE_PATTERN
 from dtq.domain.workers import WORKER_ID_PATTERN
+from dtq.entrypoints.broker_url import redacted, url_problem
 
 PREFIX: Final = "DTQ_"
 TEST_PREFIX: Final = "DTQ_TEST_"
-ADAPTER_GROUP: Final = "dtq.brokers"
-OWN_SCHEMES: Final = ("redis", "rediss", "memory")
 WS_PATH_PATTERN: Final = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}")
 ORIGIN_PATTERN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/,?#@]+", re.IGNORECASE)
 KEY_PREFIX_PATTERN: Final = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9_.:-]*(\{[A-Za-z0-9_.:-]+\})?[A-Za-z0-9_.:-]*")
@@ -147,28 +144,6 @@ def export_for_handlers(settings: Settings) -> None:
     os.environ[variable("redis_url")] = settings.redis_url
 
 
-def known_schemes() -> tuple[str, ...]:
-    """Return the URL schemes that name a broker: our own and those that installed packages announce."""
-    return (*OWN_SCHEMES, *sorted(point.name for point in entry_points(group=ADAPTER_GROUP)))
-
-
-def redacted(url: str) -> str:
-    """Return *url* without its password, and without anything that may hide one."""
-    try:
-        parts = urlsplit(url)
-        password = parts.password
-    except ValueError:
-        return "(not shown: no valid URL)"
-    if "@" in parts.path + parts.query + parts.fragment:
-        # a password with / or # or ? that is not encoded ends the host too early
-        return "(not shown: no valid URL)"
-    query = "***" if parts.query else ""
-    if password is None and "@" not in parts.netloc:
-        return urlunsplit(parts._replace(query=query))
-    user, host = parts.username or "", parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}", query=query))
-
-
 def shown_value(field: str, text: str) -> str:
     """Return how the value of a field may be shown to people."""
     if field == "api_key":
@@ -241,24 +216,6 @@ def _faults_between(settings: Settings) -> Iterator[str]:
             yield f"{variable(high_field)}={high:g}: must be at least {low_name} ({low:g})"
 
 
-def _url_problem(text: str) -> str | None:
-    schemes = known_schemes()
-    allowed_schemes = f"must be a URL whose scheme is one of {', '.join(schemes)}"
-    try:
-        parts = urlsplit(text)
-        parts.port  # noqa: B018 - reading it checks it
-    except ValueError:
-        # what is wrong may be a part of the password
-        return f"{allowed_schemes}, its port a number within 0..65535, and / ? # @ in its password percent-encoded"
-    if parts.scheme not in schemes:
-        return allowed_schemes
-    if parts.scheme in {"redis", "rediss"} and not parts.hostname:
-        return "must name a host, such as redis://localhost:6379/0"
-    if parts.scheme in {"redis", "rediss"} and not re.fullmatch(r"(/\d{0,4})?", parts.path):
-        return "the path must be the number of a database, such as /0"
-    return None
-
-
 def _matches(pattern: re.Pattern[str], words: str) -> Callable[[str], str | None]:
     return lambda text: None if pattern.fullmatch(text) else f"must be {words} ({pattern.pattern})"
 
@@ -283,7 +240,7 @@ def _any_printable(text: str) -> str | None:
 
 
 _TEXTS: Final[Mapping[str, Callable[[str], str | None]]] = {
-    "redis_url": _url_problem,
+    "redis_url": url_problem,
     "key_prefix": _matches(KEY_PREFIX_PATTERN, "1 to 64 letters, digits, '_', '.', ':' or '-', with at most one {tag}"),
     "api_host": _any_printable,
     "api_key": _any_printable,

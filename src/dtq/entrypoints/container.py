@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
@@ -34,7 +33,8 @@ from dtq.application.worker import Worker
 from dtq.application.workers import WorkerService
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.task import WorkerId
-from dtq.entrypoints.config import ADAPTER_GROUP, Settings
+from dtq.entrypoints.broker_url import announced
+from dtq.entrypoints.config import Settings
 from dtq.entrypoints.part_options import (
     backend_options,
     heartbeat_interval_of,
@@ -65,7 +65,7 @@ def connect(url: str, *, options: BackendOptions) -> Backend:
 def _connect_of(scheme: str) -> Connect:
     if scheme in _OWN:
         return _OWN[scheme]()
-    for point in entry_points(group=ADAPTER_GROUP, name=scheme):
+    for point in announced(scheme):
         return cast("Connect", point.load())
     raise UnknownScheme(f"no adapter serves the scheme {scheme!r}")
 

@@ -12,8 +12,9 @@ from typing import Final
 
 from dtq.domain.text import clean
 from dtq.entrypoints import folder as work_folder
+from dtq.entrypoints.broker_url import redacted
 from dtq.entrypoints.children import Child, Watch
-from dtq.entrypoints.config import Loaded, child_environment, redacted
+from dtq.entrypoints.config import Loaded, child_environment
 from dtq.entrypoints.embedded import LOOPBACK, NoServer, answers, command_line, find_program, free_port
 from dtq.entrypoints.folder import FolderBusy, Lock
 

@@ -19,9 +19,9 @@ from dtq.domain.errors import (
     UnsuitableBroker,
 )
 from dtq.domain.status import TaskStatus
+from dtq.entrypoints.broker_url import redacted
 from dtq.entrypoints.client.refusals import Refusal, UnexpectedAnswer, error_of, refusal_of
 from dtq.entrypoints.client.results import Cancelled, Fields, Submitted, TaskState
-from dtq.entrypoints.config import redacted
 from dtq.entrypoints.container import host
 
 PAUSES: Final = tuple(timedelta(milliseconds=ms) for ms in (100, 300, 900))
