@@ -67,7 +67,9 @@ def test_a_listed_class_and_its_children_are_retryable(error: Exception) -> None
         KeyboardInterrupt(),
         asyncio.CancelledError(),
         GeneratorExit(),
-        ExceptionGroup("several", [RetryableError()]),
+        ExceptionGroup("several", [RetryableError(), ValueError()]),
+        ExceptionGroup("several", [RetryableError(), ExceptionGroup("inner", [DriverError(), OSError()])]),
+        BaseExceptionGroup("several", [RetryableError(), SystemExit(1)]),
     ],
 )
 def test_what_is_in_no_list_is_permanent(error: BaseException) -> None:
@@ -77,6 +79,33 @@ def test_what_is_in_no_list_is_permanent(error: BaseException) -> None:
 @pytest.mark.parametrize("listed", [(), (PermanentError,), (Exception,), (BaseException,)])
 def test_a_permanent_error_wins_over_every_list(listed: tuple[type[BaseException], ...]) -> None:
     assert (False, False) == (is_retryable(PermanentError(), *listed), is_retryable(BothWays(), *listed))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ExceptionGroup("several", [RetryableError()]),
+        ExceptionGroup("several", [TimeoutError(), ChildOfDriverError(), RetryableError()]),
+        ExceptionGroup("several", [DriverError(), ExceptionGroup("inner", [RetryableError(), DriverError()])]),
+    ],
+)
+def test_a_group_of_retryable_errors_is_retryable(error: BaseException) -> None:
+    assert is_retryable(error, DriverError)
+
+
+def test_a_group_whose_class_is_listed_is_retryable_unless_a_permanent_error_is_in_it() -> None:
+    inner = ExceptionGroup("inner", [PermanentError()])
+
+    assert is_retryable(ExceptionGroup("several", [ValueError()]), ExceptionGroup)
+    assert not is_retryable(ExceptionGroup("several", [RetryableError(), inner]), ExceptionGroup, Exception)
+
+
+def test_groups_may_be_nested_as_deep_as_a_handler_likes() -> None:
+    error: Exception = RetryableError()
+    for _ in range(100_000):
+        error = ExceptionGroup("outer", [error])
+
+    assert is_retryable(error)
 
 
 def test_a_failure_names_class_and_message() -> None:

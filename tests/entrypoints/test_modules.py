@@ -1,3 +1,4 @@
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,3 +66,78 @@ def test_two_modules_that_claim_one_type_are_refused(here: Path) -> None:
 
 def test_no_module_means_no_handler() -> None:
     assert 0 == len(load_registry([]))
+
+
+FROM = "from dtq import task\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('@task("x")\ndef b(p, c): pass\n@task("x")\ndef b(p, c): return 2', "'x', hides the first"),
+        ('@task("x")\ndef b(p, c): pass\n@task("y")\ndef b(p, c): return 2', "'y', hides the first"),
+        ('for n in ("x", "y"):\n    @task(n)\n    def b(p, c): pass', "'y', hides the first"),
+        ('@task("x")\ndef a(p, c): pass\n@task("x")\ndef b(p, c): pass', "is declared by made_here_g.a and by"),
+        ('@task("x")\n@task("y")\ndef b(p, c): pass', "is declared as a task already"),
+        ('@task("x")\ndef b(p, c): pass\ntask("y")(b)', "is declared as a task already"),
+        ('@task("x")\ndef b(p, c): pass\nb = None', "is not to be found in its module any more"),
+        ('def plain(f): return lambda p, c: f(p, c)\n@plain\n@task("x")\ndef b(p, c): pass', "put @task on top"),
+        (
+            'import functools\ndef w(f): return functools.wraps(f)(lambda *a: 1)\n@w\n@task("x")\ndef b(p, c): pass',
+            "put @task on top",
+        ),
+        ('@task("x", payload=int)\ndef b(p, c): pass', "'x'"),
+    ],
+)
+def test_declarations_that_would_be_left_out_are_refused(here: Path, text: str, words: str) -> None:
+    (here / "made_here_g.py").write_text(FROM + text)
+
+    with pytest.raises(TaskModuleError, match=words):
+        load_registry(["made_here_g"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '@task("x")\ndef b(p, c): pass\nc = b\ndel b',
+        'if True:\n    @task("x")\n    def b(p, c): pass\nelse:\n    @task("x")\n    def b(p, c): pass',
+        'import functools\ndef f(n, p, c): pass\nx = task("x")(functools.partial(f, 1))',
+        'def make():\n    @task("y")\n    def b(p, c): pass\nmake()\n@task("x")\ndef b(p, c): pass',
+    ],
+)
+def test_declarations_that_are_there_in_the_end_are_taken(here: Path, text: str) -> None:
+    (here / "made_here_h.py").write_text(FROM + text)
+
+    assert {"x"} == load_registry(["made_here_h"]).task_types
+
+
+def test_a_module_that_is_reloaded_declares_its_tasks_anew(here: Path) -> None:
+    (here / "made_here_i.py").write_text(GREET)
+    load_registry(["made_here_i"])
+
+    importlib.reload(sys.modules["made_here_i"])
+
+    assert {"greet"} == load_registry(["made_here_i"]).task_types
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import sys\nsys.exit(0)", "SystemExit: 0"),
+        ("raise SystemExit('bye')", "SystemExit: bye"),
+        ("import asyncio\nraise asyncio.CancelledError", "CancelledError"),
+        ("def (", "SyntaxError"),
+    ],
+)
+def test_a_module_that_ends_the_process_is_named(here: Path, text: str, words: str) -> None:
+    (here / "made_here_j.py").write_text(text)
+
+    with pytest.raises(TaskModuleError, match=f"'made_here_j' cannot be imported: {words}"):
+        load_registry(["made_here_j"])
+
+
+def test_ctrl_c_while_a_module_is_imported_is_no_fault_of_it(here: Path) -> None:
+    (here / "made_here_k.py").write_text("raise KeyboardInterrupt")
+
+    with pytest.raises(KeyboardInterrupt):
+        load_registry(["made_here_k"])

@@ -59,9 +59,10 @@ Outcome = Succeeded | Failed
 def classify(error: BaseException, *, retryable: tuple[type[BaseException], ...]) -> Failed:
     """Turn what left a handler into a failure; what is in no list is permanent, so that nothing loops for ever.
 
-    PermanentError wins over every list; RetryableError and TimeoutError are always retryable.
+    PermanentError wins over every list; RetryableError and TimeoutError are always retryable. A group of errors is
+    what each of them is: retryable where all are, or where its own class is listed and no PermanentError is in it.
     """
-    again = not isinstance(error, PermanentError) and isinstance(error, (RetryableError, TimeoutError, *retryable))
+    again = _is_retryable(error, (RetryableError, TimeoutError, *retryable))
     return failed(type(error).__name__, _message_of(error), retryable=again)
 
 
@@ -94,6 +95,23 @@ def undecodable(problem: str) -> Failed:
 def worker_lost() -> Failed:
     """Describe an attempt whose worker went away without a word."""
     return failed(WORKER_LOST, "the worker was lost during this attempt", retryable=True, kind=AttemptResult.ERROR)
+
+
+def _is_retryable(error: BaseException, listed: tuple[type[BaseException], ...]) -> bool:
+    # not recursive: a handler may nest groups as deep as it likes
+    if not isinstance(error, BaseExceptionGroup):
+        return isinstance(error, listed) and not isinstance(error, PermanentError)
+    groups: list[BaseExceptionGroup[BaseException]] = [error]
+    is_listed, are_listed = isinstance(error, listed), True
+    while groups:
+        for one in groups.pop().exceptions:
+            if isinstance(one, PermanentError):
+                return False
+            if isinstance(one, BaseExceptionGroup):
+                groups.append(one)
+            else:
+                are_listed = are_listed and isinstance(one, listed)
+    return is_listed or are_listed
 
 
 def _message_of(error: BaseException) -> str:

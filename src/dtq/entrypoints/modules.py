@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from dtq.handlers.registry import DuplicateHandler, Registry
+from dtq.handlers.registry import Registry
 
 
 class TaskModuleError(Exception):
-    """A task module cannot be imported, or two of them claim one task type; the message names it."""
+    """A task module cannot be imported, or its declarations cannot stand as they are; the message names it."""
 
 
 def load_registry(names: Iterable[str]) -> Registry:
@@ -27,13 +27,15 @@ def load_registry(names: Iterable[str]) -> Registry:
         modules = [_imported(name) for name in names]
     try:
         return Registry.from_modules(modules)
-    except DuplicateHandler as error:
+    except ValueError as error:
         raise TaskModuleError(str(error)) from error
 
 
 def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except Exception as error:  # the code of a stranger runs here, and may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a stranger's code may raise anything, and exit as if all were well
         reason = f"{type(error).__name__}: {error}"
         raise TaskModuleError(f"the task module {name!r} cannot be imported: {reason}") from error

@@ -3,8 +3,8 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import ModuleType
-from typing import Any, Final, TypeVar
+from types import FrameType, ModuleType
+from typing import Any, Final, NoReturn, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from dtq.domain.errors import FieldProblem
 from dtq.handlers.payload import JsonSchema, PayloadInvalid, PayloadType, payload_type, read_payload
 
 _MARK: Final = "__dtq_handler__"
+_DECLARED: Final = "__dtq_declared__"
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -33,7 +34,14 @@ class Handler(Struct, frozen=True, kw_only=True):
 
 
 class DuplicateHandler(ValueError):
-    """Two functions claim one task type."""
+    """Two functions claim one task type, or one name in their module."""
+
+
+class _Declared(Struct, frozen=True, kw_only=True):
+    """What one execution of a module has declared at its top level; *spec* is its own, also where it is reloaded."""
+
+    spec: object
+    handlers: list[Handler]
 
 
 def task(
@@ -46,7 +54,8 @@ def task(
     *payload* is the type of its payload, a msgspec Struct, a TypedDict or a dataclass, where the annotation of the
     first parameter does not say it: payloads that are not of this type are refused, and the handler is given one.
     Raises ValueError for a name outside ``[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}``, for what is no exception class in
-    *retry_on*, and for a second declaration of one function. Other decorators stand below this one.
+    *retry_on*, and for a second declaration of one function. Other decorators stand below this one. Of two functions of
+    one module that share a task type or a Python name none counts: where the module is collected, that is refused.
     """
     if not TASK_TYPE_PATTERN.fullmatch(name):
         message = f"task type {name!r} must match {TASK_TYPE_PATTERN.pattern}"
@@ -69,6 +78,7 @@ def task(
             payload=payload,
         )
         setattr(function, _MARK, handler)
+        _note(handler, frame=inspect.currentframe())
         return function
 
     return declare
@@ -100,7 +110,8 @@ class Registry:
     def from_modules(cls, modules: Iterable[ModuleType]) -> "Registry":
         """Collect every declared function at the top level of *modules*.
 
-        Raises DuplicateHandler, and ValueError where another decorator stands above ``@task``.
+        Raises DuplicateHandler, and ValueError where another decorator stands above ``@task``, or where what was
+        declared is not to be found under any name.
         """
         return cls(handler for module in modules for handler in _declared_in(module))
 
@@ -151,8 +162,41 @@ def _resolved(handler: Handler) -> Handler:
     return replace(handler, payload=kind)
 
 
+def _note(handler: Handler, *, frame: FrameType | None) -> None:
+    """Remember in its module what is declared at its top level, whatever the name comes to stand for later."""
+    caller = None if frame is None else frame.f_back
+    if caller is None or caller.f_locals is not caller.f_globals:
+        return
+    names = caller.f_globals
+    declared = names.get(_DECLARED)
+    if not isinstance(declared, _Declared) or declared.spec is not names.get("__spec__"):
+        declared = names[_DECLARED] = _Declared(spec=names.get("__spec__"), handlers=[])
+    declared.handlers.append(handler)
+
+
 def _declared_in(module: ModuleType) -> Iterator[Handler]:
-    return (_declared(value) for value in vars(module).values() if _mark_of(value) is not None)
+    found = [_declared(value) for value in vars(module).values() if _mark_of(value) is not None]
+    yield from found
+    noted = vars(module).get(_DECLARED)
+    for handler in noted.handlers if isinstance(noted, _Declared) else ():
+        if not any(one.function is handler.function for one in found):
+            _refuse_hidden(handler, found=found)
+
+
+def _refuse_hidden(handler: Handler, *, found: Iterable[Handler]) -> NoReturn:
+    name = getattr(handler.function, "__name__", None)
+    for other in found:
+        if other.name == handler.name or getattr(other.function, "__name__", None) == name:
+            message = (
+                f"task type {handler.name!r}: {_where(handler)} is declared twice, and the second, task type "
+                f"{other.name!r}, hides the first; give each task a function and a task type of its own"
+            )
+            raise DuplicateHandler(message)
+    message = (
+        f"task type {handler.name!r}: {_where(handler)} is not to be found in its module any more; "
+        "put @task on top of other decorators, and use its name for nothing else"
+    )
+    raise ValueError(message)
 
 
 def _declared(function: Callable[..., object]) -> Handler:
