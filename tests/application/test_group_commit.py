@@ -7,7 +7,8 @@ import pytest
 
 from dtq.adapters.memory.clock import settle
 from dtq.application.group_commit import MAX_BATCH, GroupCommit
-from dtq.domain.errors import BrokerUnavailable
+from dtq.application.patience import Unsent
+from dtq.domain.errors import BrokerBehind, BrokerUnavailable
 
 
 class Sender:
@@ -110,6 +111,8 @@ async def test_a_canceled_caller_takes_its_unsent_item_along_and_holds_nobody_up
     await settle()
 
     second.cancel()
+    with pytest.raises(Unsent):
+        await second
     sender.go.set()
 
     assert (2, 6) == (await first, await third)
@@ -124,8 +127,11 @@ async def test_a_caller_that_is_canceled_after_its_item_was_sent_holds_nobody_up
     await settle()
 
     first.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await first
     sender.go.set()
 
+    assert not isinstance(caught.value, Unsent)
     assert 4 == await second
     assert 6 == await group.one(3)
 
@@ -148,3 +154,55 @@ async def test_an_idle_group_works_again_after_a_failure() -> None:
         await group.one(1)
 
     assert 4 == await group.one(2)
+
+
+async def test_what_is_too_heavy_to_wait_is_refused_at_once_and_room_comes_back() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send, weigh=lambda item: item, most=10)
+    sender.go.clear()
+    under_way = asyncio.ensure_future(group.one(9))
+    await settle()
+    waiting = [asyncio.ensure_future(group.one(number)) for number in (4, 6)]
+    await settle()
+
+    with pytest.raises(BrokerBehind):
+        await group.one(1)
+    with pytest.raises(BrokerBehind):
+        await group.all([1, 1])
+    waiting[1].cancel()
+    with pytest.raises(BrokerBehind):
+        # what there is room for is not sent where the rest of its call is refused
+        await group.all([5, 2])
+    late = asyncio.ensure_future(group.one(3))
+    await settle()
+    sender.go.set()
+
+    assert [18, 8, 6] == [await one for one in (under_way, waiting[0], late)]
+    assert [[9], [4, 3]] == sender.batches
+    assert 20 == await group.one(10)
+
+
+async def test_an_item_that_nothing_waits_before_may_weigh_anything() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send, weigh=lambda item: item, most=10)
+
+    assert 22 == await group.one(11)
+
+
+async def test_items_that_are_canceled_together_are_taken_out_together() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send, weigh=lambda item: item, most=10)
+    sender.go.clear()
+    under_way = asyncio.ensure_future(group.one(1))
+    await settle()
+    canceled = asyncio.ensure_future(group.all([4, 6]))
+    await settle()
+
+    canceled.cancel()
+    await settle()
+    late = asyncio.ensure_future(group.one(10))
+    await settle()
+    sender.go.set()
+
+    assert [2, 20] == [await under_way, await late]
+    assert [[1], [10]] == sender.batches

@@ -7,8 +7,8 @@ import pytest
 
 from dtq.adapters.memory import ManualClock
 from dtq.adapters.memory.clock import settle
-from dtq.application.patience import CALL_DEADLINE, Patience
-from dtq.domain.errors import BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
+from dtq.application.patience import CALL_DEADLINE, FAREWELL, Patience, Unsent
+from dtq.domain.errors import BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
 
 DOWN = BrokerUnavailable("down")
 LOST = OutcomeUnknown("lost")
@@ -66,22 +66,26 @@ async def test_a_read_is_never_unknown() -> None:
     assert BrokerUnavailable is found
 
 
-async def test_a_full_memory_is_not_tried_again() -> None:
+@pytest.mark.parametrize("kind", [BrokerOutOfMemory, BrokerBehind])
+async def test_what_is_full_is_not_tried_again(kind: type[BrokerUnavailable]) -> None:
     clock = ManualClock()
-    flaky = Flaky(BrokerOutOfMemory("full"))
+    flaky = Flaky(kind("full"))
 
-    assert BrokerOutOfMemory is await outcome(clock, asyncio.ensure_future(Patience(clock).write(flaky)))
+    assert kind is await outcome(clock, asyncio.ensure_future(Patience(clock).write(flaky)))
     assert 1 == flaky.calls
 
 
-async def test_a_call_without_an_answer_ends_at_the_deadline_and_is_not_canceled() -> None:
+async def test_a_call_without_an_answer_is_canceled_at_the_deadline() -> None:
     clock = ManualClock()
     late = asyncio.Event()
-    answered: list[str] = []
+    ended: list[str] = []
 
     async def slow() -> str:
-        await late.wait()
-        answered.append("late")
+        try:
+            await late.wait()
+        except asyncio.CancelledError:
+            ended.append("canceled")
+            raise
         return "late"
 
     waiting = asyncio.ensure_future(Patience(clock).write(slow))
@@ -91,9 +95,79 @@ async def test_a_call_without_an_answer_ends_at_the_deadline_and_is_not_canceled
 
     with pytest.raises(OutcomeUnknown):
         await waiting
+    assert ["canceled"] == ended
+
+
+async def test_a_canceled_caller_takes_its_call_along() -> None:
+    clock = ManualClock()
+    never = asyncio.Event()
+    ended: list[str] = []
+
+    async def slow() -> str:
+        try:
+            await never.wait()
+        finally:
+            ended.append("ended")
+        return "never"
+
+    waiting = asyncio.ensure_future(Patience(clock).write(slow))
+    await settle()
+    waiting.cancel()
+    await settle()
+
+    assert waiting.cancelled()
+    assert ["ended"] == ended
+
+
+async def test_a_call_that_does_not_end_when_it_is_canceled_is_left_to_itself() -> None:
+    clock = ManualClock()
+    late = asyncio.Event()
+
+    async def stubborn() -> str:
+        while not late.is_set():
+            try:
+                await late.wait()
+            except asyncio.CancelledError:
+                continue
+        return "late"
+
+    waiting = asyncio.ensure_future(Patience(clock).write(stubborn))
+    await clock.advance(CALL_DEADLINE + FAREWELL)
+
+    with pytest.raises(OutcomeUnknown):
+        await waiting
     late.set()
     await settle()
-    assert ["late"] == answered
+
+
+@pytest.mark.parametrize(("errors", "expected"), [([], BrokerUnavailable), ([LOST], OutcomeUnknown)])
+async def test_a_call_that_was_never_sent_has_done_nothing_unless_an_earlier_try_has(
+    errors: list[Exception], expected: type[Exception]
+) -> None:
+    clock = ManualClock()
+    never = asyncio.Event()
+    flaky = Flaky(*errors)
+
+    async def queued() -> str:
+        await flaky()
+        try:
+            await never.wait()
+        except asyncio.CancelledError as error:
+            raise Unsent from error
+        return "never"
+
+    assert expected is await outcome(clock, asyncio.ensure_future(Patience(clock).write(queued)))
+    assert clock.monotonic() < (CALL_DEADLINE + timedelta(seconds=0.1)).total_seconds()
+
+
+async def test_without_time_nothing_is_asked() -> None:
+    clock = ManualClock()
+    patience = Patience(clock)
+    await clock.advance(CALL_DEADLINE)
+    flaky = Flaky()
+
+    assert BrokerUnavailable is await outcome(clock, asyncio.ensure_future(patience.once(flaky)))
+    assert 0 == flaky.calls
 
 
 async def test_all_calls_of_a_use_case_share_one_deadline() -> None:

@@ -1,12 +1,14 @@
 """Submissions: admitted or refused as a whole, once per key, and never made twice by a lost reply."""
 
 import asyncio
+import json
 
 import pytest
 
-from dtq.application.tasks import MAX_SUBMISSIONS, Submitted
+from dtq.application.tasks import MAX_SUBMISSIONS, MAX_WAITING_BYTES, RECORD_BYTES, Submitted
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.errors import (
+    BrokerBehind,
     BrokerOutOfMemory,
     BrokerUnavailable,
     IdempotencyInProgress,
@@ -179,6 +181,44 @@ async def test_a_silent_broker_is_answered_for_within_four_seconds(world: World)
     await world.settle()
 
 
+async def test_what_waits_behind_a_silent_broker_goes_with_its_caller_and_is_never_made(world: World) -> None:
+    world.link.stall("create")
+    sent = asyncio.ensure_future(world.tasks.submit(FIELDS))
+    await world.settle()
+    unsent = [asyncio.ensure_future(world.tasks.submit(FIELDS)) for _ in range(500)]
+    await world.advance(3)
+    alive = asyncio.ensure_future(world.tasks.submit(FIELDS))
+
+    await world.advance(1.1)
+
+    assert isinstance(sent.exception(), OutcomeUnknown)
+    assert {BrokerUnavailable} == {type(submitting.exception()) for submitting in unsent}
+    assert not alive.done()
+    world.link.go_on()
+    await world.settle()
+    assert isinstance(alive.result(), Submitted)
+    assert 2 == world.link.calls["create"]
+    assert 2 == await depth(world)
+
+
+async def test_more_than_may_wait_for_a_slow_broker_is_refused_at_once(world: World) -> None:
+    world.link.stall("create")
+    sent = asyncio.ensure_future(world.tasks.submit(FIELDS))
+    await world.settle()
+    large = {**FIELDS, "payload": json.dumps({"text": "x" * 200_000})}
+    room = MAX_WAITING_BYTES // (200_000 + RECORD_BYTES)
+    submitting = [asyncio.ensure_future(world.tasks.submit(large)) for _ in range(room + 5)]
+
+    await world.settle()
+
+    refused = [one for one in submitting if one.done()]
+    assert 5 <= len(refused) < 10
+    assert {BrokerBehind} == {type(one.exception()) for one in refused}
+    world.link.go_on()
+    await asyncio.gather(sent, *submitting, return_exceptions=True)
+    assert 1 + len(submitting) - len(refused) == await depth(world)
+
+
 async def test_a_full_memory_refuses_new_work(world: World) -> None:
     world.state.faults.memory_is_full = True
 
@@ -192,6 +232,18 @@ async def test_a_creation_that_stops_half_way_is_repeated(world: World) -> None:
     submitted = await world.tasks.submit(KEYED)
 
     assert S.QUEUED == await world.status(submitted.task_id)
+
+
+async def test_a_creation_that_stopped_half_way_and_cannot_be_repeated_is_unknown(world: World) -> None:
+    world.state.faults.writes_left = 1
+    world.link.watch(
+        "create", lambda: world.link.lose("create", Loss.BEFORE) if world.link.calls["create"] > 1 else None
+    )
+    submitting = asyncio.ensure_future(world.tasks.submit(FIELDS))
+
+    await world.advance(4)
+
+    assert isinstance(submitting.exception(), OutcomeUnknown)
 
 
 async def test_concurrent_submissions_share_requests(world: World) -> None:

@@ -17,13 +17,16 @@ from tests.factories import NOW, OPERATOR, a_task, a_token
 class Script:
     """A broker that answers as it is told, and remembers what it was sent."""
 
-    def __init__(self, answers: Sequence[CommitAnswer]) -> None:
+    def __init__(self, answers: Sequence[CommitAnswer | BrokerUnavailable]) -> None:
         self.answers = list(answers)
         self.sent: list[Change] = []
 
     async def commit(self, change: Change) -> CommitAnswer:
         self.sent.append(change)
-        return self.answers.pop(0)
+        answer = self.answers.pop(0)
+        if isinstance(answer, BrokerUnavailable):
+            raise answer
+        return answer
 
 
 def decide(task: Task) -> Change | Drop:
@@ -103,3 +106,15 @@ async def test_a_refusal_is_the_callers_to_judge() -> None:
 
 async def test_a_task_that_is_gone_is_said_to_be_gone() -> None:
     assert Vanished() == await transact(a_task(), decide=decide, commit=Script([Conflict(None)]).commit)
+
+
+@pytest.mark.parametrize(("before", "expected"), [([], BrokerUnavailable), ([Broken("half-way")], OutcomeUnknown)])
+async def test_what_cannot_be_repeated_is_unknown_only_where_it_stopped_half_way(
+    before: list[CommitAnswer], expected: type[BrokerUnavailable]
+) -> None:
+    script = Script([*before, BrokerUnavailable("gone")])
+
+    with pytest.raises(BrokerUnavailable) as caught:
+        await transact(a_task(), decide=decide, commit=script.commit)
+
+    assert expected is type(caught.value)

@@ -5,9 +5,11 @@ from typing import get_args
 
 import pytest
 
+from dtq.application.group_commit import MAX_BATCH
+from dtq.application.patience import CALL_DEADLINE
 from dtq.application.readings import FRESH
 from dtq.application.refill import LONGEST_S
-from dtq.application.tasks import MAX_SUBMISSIONS
+from dtq.application.tasks import MAX_SUBMISSIONS, MAX_WAITING_BYTES, RECORD_BYTES
 from dtq.application.waiting import MAX_WAITERS
 from dtq.domain.admission import MAX_METADATA_BYTES
 from dtq.entrypoints.config import Settings, variable
@@ -54,6 +56,10 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"| items of a batch | {MAX_SUBMISSIONS} |",
         f"| metadata | {MAX_METADATA_BYTES} bytes |",
         f"{MAX_WAITERS} in one process",
+        f"up to {MAX_BATCH}, one batch at a time",
+        f"for at most {CALL_DEADLINE.seconds} seconds",
+        f"At most {MAX_WAITING_BYTES // 2**20} MiB of submissions",
+        f"and {RECORD_BYTES} for each task",
         f"takes nothing for {SEND_LIMIT.seconds} seconds",
         f"(up to {FRESH.seconds} s old)",
     )

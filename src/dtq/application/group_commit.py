@@ -1,18 +1,19 @@
 """Many callers, one request: what is asked for in one tick travels together."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
-from dtq.domain.errors import BrokerUnavailable
+from dtq.application.patience import Unsent
+from dtq.domain.errors import BrokerBehind, BrokerUnavailable
 
 MAX_BATCH: Final = 100
 """The most items in one request."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-_Waiting = tuple[Item, asyncio.Future[Answer]]
+_Waiting = tuple[asyncio.Future[Answer], Item]
 
 
 class GroupCommit(Generic[Item, Answer]):
@@ -20,27 +21,64 @@ class GroupCommit(Generic[Item, Answer]):
 
     An idle group sends in the same tick; what comes while a batch is under way goes with the next. A caller that is
     canceled takes its item along unless that has been sent, and holds nobody up. An item must be safe to send twice.
+    Items that together weigh more than *most* do not wait: what exceeds it is refused, unless nothing waits before it.
     """
 
-    def __init__(self, send: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
+        *,
+        weigh: Callable[[Item], int] = lambda _: 0,
+        most: int = 0,
+    ) -> None:
         self._send = send
-        self._waiting: deque[_Waiting[Item, Answer]] = deque()
+        self._weigh = weigh
+        self._most = most
+        self._waiting: OrderedDict[asyncio.Future[Answer], Item] = OrderedDict()
+        self._weight = 0
         self._sender: asyncio.Task[None] | None = None
 
     async def one(self, item: Item) -> Answer:
-        """Send *item* and return its answer, or raise what its request raised."""
-        return await self._enqueue(item)
+        """Send *item* and return its answer, or raise what its request raised.
+
+        Raises BrokerBehind where too much waits; Unsent where it is canceled, and the item was not sent.
+        """
+        future = self._enqueue(item)
+        try:
+            return await future
+        except asyncio.CancelledError as error:
+            if self._withdrawn(future):
+                raise Unsent from error
+            raise
 
     async def all(self, items: Sequence[Item]) -> Sequence[Answer]:
         """Send *items* in order and return their answers, or raise what one of their requests raised."""
-        return await asyncio.gather(*[self._enqueue(item) for item in items])
+        futures: list[asyncio.Future[Answer]] = []
+        try:
+            for item in items:
+                futures.append(self._enqueue(item))  # noqa: PERF401 - those before one that is refused are known here
+            return await asyncio.gather(*futures)
+        finally:
+            for future in futures:
+                self._withdrawn(future)
 
     def _enqueue(self, item: Item) -> "asyncio.Future[Answer]":
+        weight = self._weigh(item)
+        if self._waiting and self._weight + weight > self._most:
+            raise BrokerBehind(f"what waits for the broker weighs {self._weight} of {self._most}")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, future))
+        self._waiting[future] = item
+        self._weight += weight
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all(), name="group-commit")
         return future
+
+    def _withdrawn(self, future: "asyncio.Future[Answer]") -> bool:
+        """Take an item out that waits; tell whether it did."""
+        if future not in self._waiting:
+            return False
+        self._weight -= self._weigh(self._waiting.pop(future))
+        return True
 
     async def _send_all(self) -> None:
         try:
@@ -49,16 +87,17 @@ class GroupCommit(Generic[Item, Answer]):
         finally:
             self._sender = None
 
-    def _next_batch(self) -> list[_Waiting[Item, Answer]]:
-        batch: list[_Waiting[Item, Answer]] = []
+    def _next_batch(self) -> list[_Waiting[Answer, Item]]:
+        batch: list[_Waiting[Answer, Item]] = []
         while self._waiting and len(batch) < MAX_BATCH:
-            waiting = self._waiting.popleft()
-            if not waiting[1].done():
+            waiting = self._waiting.popitem(last=False)
+            self._weight -= self._weigh(waiting[1])
+            if not waiting[0].done():
                 batch.append(waiting)
         return batch
 
-    async def _send_batch(self, batch: list[_Waiting[Item, Answer]]) -> None:
-        (answers,) = await asyncio.gather(self._send([item for item, _ in batch]), return_exceptions=True)
+    async def _send_batch(self, batch: list[_Waiting[Answer, Item]]) -> None:
+        (answers,) = await asyncio.gather(self._send([item for _, item in batch]), return_exceptions=True)
         if not isinstance(answers, BaseException):
             _answer(batch, answers)
         elif len(batch) > 1 and not isinstance(answers, BrokerUnavailable):
@@ -69,13 +108,13 @@ class GroupCommit(Generic[Item, Answer]):
             _fail(batch, answers)
 
 
-def _answer(batch: list[_Waiting[Item, Answer]], answers: Sequence[Answer]) -> None:
-    for (_, future), answer in zip(batch, answers, strict=True):
+def _answer(batch: list[_Waiting[Answer, Item]], answers: Sequence[Answer]) -> None:
+    for (future, _), answer in zip(batch, answers, strict=True):
         if not future.done():
             future.set_result(answer)
 
 
-def _fail(batch: list[_Waiting[Item, Answer]], error: BaseException) -> None:
-    for _, future in batch:
+def _fail(batch: list[_Waiting[Answer, Item]], error: BaseException) -> None:
+    for future, _ in batch:
         if not future.done():
             future.set_exception(error)

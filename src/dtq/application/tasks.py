@@ -56,6 +56,12 @@ MAX_TRIES: Final = 5
 MAX_SUBMISSIONS: Final = 1_000
 """The most tasks that one call may submit."""
 
+MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
+"""How much may wait for its turn while the broker is slow, of submissions and of cancellations each."""
+
+RECORD_BYTES: Final = 1024
+"""What a task weighs there beside its payload and metadata, which weigh a byte a character."""
+
 
 class Submitted(Struct, frozen=True, kw_only=True):
     """An accepted submission. A duplicate stands for the task that its key belongs to, which may be gone (None)."""
@@ -96,8 +102,14 @@ class TaskService:
         self._observer = Observers(observers)
         self._rules = rules
         self._refill = Refill(clock)
-        self._creates: GroupCommit[Admission, CreateAnswer] = GroupCommit(partial(broker.create, limits=limits))
-        self._commits: GroupCommit[Change, CommitAnswer] = GroupCommit(broker.commit)
+        self._creates: GroupCommit[Admission, CreateAnswer] = GroupCommit(
+            partial(broker.create, limits=limits),
+            weigh=lambda admission: _weight_of(admission.change),
+            most=MAX_WAITING_BYTES,
+        )
+        self._commits: GroupCommit[Change, CommitAnswer] = GroupCommit(
+            broker.commit, weigh=_weight_of, most=MAX_WAITING_BYTES
+        )
         self._listing = asyncio.Semaphore(1)
 
     async def submit(self, fields: Mapping[str, object]) -> Submitted:
@@ -165,9 +177,15 @@ class TaskService:
         change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=token)
         patience = Patience(self._clock)
         replaces: str | None = None
+        may_be_half_done = False
         for _ in range(MAX_TRIES):
             admission = Admission(change=change, replaces=replaces)
-            answer = await patience.write(partial(self._creates.one, admission))
+            try:
+                answer = await patience.write(partial(self._creates.one, admission))
+            except BrokerUnavailable as error:
+                if may_be_half_done:
+                    raise OutcomeUnknown(str(error)) from error
+                raise
             match answer:
                 case Applied(task=stored):
                     return self._created(change, stored)
@@ -183,7 +201,7 @@ class TaskService:
                     wait = self._refill.refused(answer, queue=spec.queue)
                     raise QueueFull(answer.reason, value=answer.value, limit=answer.limit, retry_after_s=wait)
                 case Broken():
-                    pass
+                    may_be_half_done = True
                 case _:
                     assert_never(answer)
         raise OutcomeUnknown(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
@@ -258,6 +276,10 @@ class TaskService:
             await patience.once(partial(self._signals.tell_worker, running.worker_id, signal))
         except BrokerUnavailable as error:
             self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=type(error).__name__)
+
+
+def _weight_of(change: Change) -> int:
+    return len(change.after.payload or "") + len(change.after.metadata) + RECORD_BYTES
 
 
 class _Uncancellable(Struct, frozen=True):

@@ -61,9 +61,17 @@ async def transact(
 
 
 async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already | Conflict | Refused:
-    """Commit *change*, repeating it under its token while it stops half-way. Raises OutcomeUnknown."""
-    for _ in range(MAX_REPEATS):
-        answer = await commit(change)
+    """Commit *change*, repeating it under its token while it stops half-way.
+
+    Raises OutcomeUnknown where half of it may be done, also where the broker goes away before it can be repeated.
+    """
+    for repeat in range(MAX_REPEATS):
+        try:
+            answer = await commit(change)
+        except BrokerUnavailable as error:
+            if repeat == 0:
+                raise
+            raise OutcomeUnknown(str(error)) from error
         if not isinstance(answer, Broken):
             return answer
     raise OutcomeUnknown(f"a step of task {change.after.task_id} stopped half-way {MAX_REPEATS} times")

@@ -173,6 +173,10 @@ class BrokerOutOfMemory(BrokerUnavailable):
     """The broker has no memory for new work; what finishes work still runs."""
 
 
+class BrokerBehind(BrokerUnavailable):
+    """So much waits for the broker already that nothing more may: nothing of this was done."""
+
+
 class OutcomeUnknown(BrokerUnavailable):
     """The request was sent and no answer came: it may or may not have been done."""
 
