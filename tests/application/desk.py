@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dtq.application.group_commit import GroupCommit
 from dtq.application.hand_back import HandBack
 from dtq.application.starting import Starting
+from dtq.application.tenure import Undisputed
 from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy
 from dtq.domain.task import Task
@@ -27,12 +28,18 @@ class Desk:
         self._answers: list[Answer] = []
         backend = world.backend
         hand_back = HandBack(
-            backend.broker, signals=backend.signals, worker=WORKER, queue=QUEUE, on_done=self._on_hand_back
+            backend.broker,
+            signals=backend.signals,
+            tenure=Undisputed(),
+            worker=WORKER,
+            queue=QUEUE,
+            on_done=self._on_hand_back,
         )
         self._starting = Starting(
             backend.broker,
             commits=GroupCommit(self._commit),
             hand_back=hand_back,
+            tenure=Undisputed(),
             worker=WORKER,
             policy=FailurePolicy(),
             clock=world.clock,

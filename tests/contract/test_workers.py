@@ -50,6 +50,32 @@ async def test_another_worker_of_the_same_id_is_refused_and_nothing_written(harn
     assert a_heartbeat() == await workers.get(WORKER)
 
 
+async def test_a_sign_of_life_is_refused_and_not_written_where_another_has_come(harness: Harness) -> None:
+    workers = harness.backend.workers
+    assert await workers.register(a_heartbeat(), expires_in=TERM)
+    await harness.advance(TERM + seconds(1))
+    other = a_heartbeat(started_at=NOW + seconds(1), hostname="host-2")
+    assert await workers.register(other, expires_in=TERM)
+
+    assert not await workers.announce(a_heartbeat(active_tasks=1), expires_in=TERM)
+
+    assert other == await workers.get(WORKER)
+    assert await workers.announce(other, expires_in=TERM)
+
+
+async def test_a_refused_sign_of_life_prolongs_nothing(harness: Harness) -> None:
+    workers = harness.backend.workers
+    other = a_heartbeat(started_at=NOW + seconds(1))
+    assert await workers.register(other, expires_in=TERM)
+    await harness.advance(TERM - seconds(2))
+    assert not await workers.announce(a_heartbeat(), expires_in=TERM)
+
+    await harness.advance(seconds(3))
+
+    assert await workers.get(WORKER) is None
+    assert await workers.announce(a_heartbeat(), expires_in=TERM)
+
+
 async def test_an_id_is_free_again_when_its_worker_fell_silent(harness: Harness) -> None:
     workers = harness.backend.workers
     await workers.register(a_heartbeat(), expires_in=TERM)
@@ -137,6 +163,15 @@ async def test_a_worker_that_gives_signs_is_not_removed_as_stale(harness: Harnes
     assert a_heartbeat() == await workers.get(WORKER)
 
 
+async def test_nor_without_an_event(harness: Harness) -> None:
+    workers = harness.backend.workers
+    await workers.announce(a_heartbeat(), expires_in=TERM)
+
+    assert not await workers.remove(WORKER, event=None)
+
+    assert a_heartbeat() == await workers.get(WORKER)
+
+
 async def test_a_worker_is_removed_without_an_event(harness: Harness) -> None:
     workers = harness.backend.workers
     await workers.announce(a_heartbeat(), expires_in=TERM)
@@ -156,11 +191,37 @@ async def test_a_worker_that_says_goodbye_is_forgotten_at_once(harness: Harness)
     event = an_event(type=EventType.WORKER_STOPPED)
 
     async with recording(harness) as record:
-        await workers.retire(WORKER, event=event)
+        assert await workers.retire(WORKER, started_at=a_heartbeat().started_at, event=event)
 
         assert [event] == await record.heard()
     assert ([], None) == (list(await workers.known()), await workers.get(WORKER))
     assert await workers.register(a_heartbeat(started_at=NOW + seconds(5)), expires_in=TERM)
+
+
+async def test_a_worker_that_says_goodbye_leaves_another_of_its_id_in_place(harness: Harness) -> None:
+    workers = harness.backend.workers
+    other = a_heartbeat(started_at=NOW + seconds(1))
+    await workers.register(other, expires_in=TERM)
+
+    async with recording(harness) as record:
+        assert not await workers.retire(
+            WORKER, started_at=a_heartbeat().started_at, event=an_event(type=EventType.WORKER_STOPPED)
+        )
+
+        assert [] == await record.heard()
+    assert ([WORKER], other) == (list(await workers.known()), await workers.get(WORKER))
+
+
+async def test_a_worker_whose_sign_has_expired_may_say_goodbye(harness: Harness) -> None:
+    workers = harness.backend.workers
+    await workers.register(a_heartbeat(), expires_in=TERM)
+    await harness.advance(TERM + seconds(1))
+
+    assert await workers.retire(
+        WORKER, started_at=a_heartbeat().started_at, event=an_event(type=EventType.WORKER_STOPPED)
+    )
+
+    assert [] == list(await workers.known())
 
 
 async def test_the_lead_is_taken_by_one(harness: Harness) -> None:

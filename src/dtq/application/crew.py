@@ -21,6 +21,7 @@ from dtq.application.running import Running
 from dtq.application.settings import WorkerSettings
 from dtq.application.settling import Settling
 from dtq.application.starting import Starting
+from dtq.application.tenure import Tenure
 from dtq.domain.change import Change
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.task import TaskId
@@ -42,6 +43,7 @@ class Tools(Struct, frozen=True, kw_only=True):
     stop: StopSign
     nudge: Nudge
     commits: GroupCommit[Change, CommitAnswer]
+    tenure: Tenure
 
 
 class Crew:
@@ -70,6 +72,7 @@ class Crew:
         self.hand_back = HandBack(
             tools.backend.broker,
             signals=tools.backend.signals,
+            tenure=tools.tenure,
             worker=settings.worker_id,
             queue=settings.queue,
             on_done=self.reaping.ask,
@@ -137,6 +140,7 @@ class Crew:
             tools.backend.broker,
             commits=tools.commits,
             hand_back=self.hand_back,
+            tenure=tools.tenure,
             worker=tools.settings.worker_id,
             policy=tools.settings.failure_policy,
             clock=tools.backend.clock,
@@ -151,6 +155,7 @@ class Crew:
             reaping=self.reaping,
             starting=starting,
             hand_back=self.hand_back,
+            tenure=tools.tenure,
             nudge=tools.nudge,
             stop=tools.stop,
             clock=tools.backend.clock,

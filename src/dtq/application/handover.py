@@ -1,9 +1,12 @@
 """What the main loop and the beat tell each other, although they may live in two threads."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from dtq.domain.workers import Heartbeat, self_reported
 from dtq.ports.broker import HeldLease, LeaseReport
 
 
@@ -26,15 +29,35 @@ class Condition(Struct, frozen=True, kw_only=True):
 
 
 class Handover:
-    """Two values that the main loop replaces whole, and two calls back to it; so no lock is needed.
+    """Values that one of the two replaces whole, and calls back to the main loop; so no lock is needed.
 
-    ``ticks`` is counted up by the main loop while it lives. The calls must be safe to make from another thread.
+    ``ticks`` is counted up by the main loop while it lives. ``announced_at`` is when, on the monotonic clock, the last
+    sign of life was sent that the broker took. The calls must be safe to make from another thread.
     """
 
     def __init__(
-        self, *, on_reports: Callable[[Sequence[LeaseReport]], None], on_trouble: Callable[[str, str], None]
+        self,
+        *,
+        on_reports: Callable[[Sequence[LeaseReport]], None],
+        on_trouble: Callable[[str, Exception], None],
+        on_replaced: Callable[[], None],
     ) -> None:
         self.condition = Condition()
         self.ticks = 0
+        self.announced_at = float("-inf")
         self.on_reports = on_reports
         self.on_trouble = on_trouble
+        self.on_replaced = on_replaced
+
+
+def sign_of_life(first: Heartbeat, condition: Condition, *, at: datetime) -> Heartbeat:
+    """Return a heartbeat as of now; the names and times of the worker's *first* one stay as they are."""
+    return replace(
+        first,
+        last_heartbeat=at,
+        status=self_reported(active=condition.active, draining=condition.draining),
+        active_tasks=condition.active,
+        tasks_processed=condition.processed,
+        tasks_failed=condition.failed,
+        tasks_retried=condition.retried,
+    )

@@ -1,7 +1,8 @@
 """The first and the last word of a worker."""
 
-from datetime import datetime
+from msgspec.structs import replace
 
+from dtq.application.handover import Handover, sign_of_life
 from dtq.application.settings import WorkerSettings
 from dtq.domain.errors import DtqError
 from dtq.domain.events import Event, EventType, worker_event
@@ -17,15 +18,24 @@ class WorkerIdInUse(DtqError):
     code = "WORKER_ID_IN_USE"
 
 
-class Presence:
-    """Announces that a worker begins and that it has stopped."""
+class WorkerReplaced(WorkerIdInUse):
+    """Another worker has taken this one's id, since this one gave no sign of life for too long."""
 
-    def __init__(self, backend: Backend, *, settings: WorkerSettings, ids: Ids, observer: Observer) -> None:
+
+class Presence:
+    """Announces that a worker begins, that it lives, and that it has stopped; it is the worker's tenure of its id."""
+
+    def __init__(
+        self, backend: Backend, *, settings: WorkerSettings, handover: Handover, ids: Ids, observer: Observer
+    ) -> None:
+        self._handover = handover
+        self._lifetime = expires_in(settings.heartbeat_interval)
         self._backend = backend
         self._settings = settings
         self._ids = ids
         self._observer = observer
-        self._started_at: datetime | None = None
+        # kept for the repeats: another start time would be another worker
+        self._first: Heartbeat | None = None
 
     async def enter(self, task_types: tuple[str, ...]) -> tuple[Heartbeat, ServerFacts]:
         """Register the worker and its queue; may be repeated after a lost reply.
@@ -38,11 +48,12 @@ class Presence:
         for warning in (*facts.problems, *facts.warnings):
             self._observer.noticed("server_warning", warning=warning)
         heartbeat = self._first_heartbeat(task_types)
-        lifetime = expires_in(self._settings.heartbeat_interval)
-        if not await self._backend.workers.register(heartbeat, expires_in=lifetime):
+        asked_at = self._backend.clock.monotonic()
+        if not await self._backend.workers.register(heartbeat, expires_in=self._lifetime):
             raise WorkerIdInUse(
-                f"a worker {heartbeat.worker_id} is alive; stop it, or wait {lifetime} if it was killed"
+                f"a worker {heartbeat.worker_id} is alive; stop it, or wait {self._lifetime} if it was killed"
             )
+        self._handover.announced_at = asked_at
         await self._backend.queues.register(self._settings.queue)
         await self._compare_with_peers(heartbeat)
         event = self._event(EventType.WORKER_STARTED)
@@ -50,28 +61,49 @@ class Presence:
         self._observer.happened(event)
         return heartbeat, facts
 
+    async def ensure(self) -> None:
+        """Return at once while the last sign of life lasts; else give one. Raises WorkerReplaced."""
+        if self._backend.clock.monotonic() >= self._handover.announced_at + self._lifetime.total_seconds():
+            await self.renew()
+
+    async def renew(self) -> None:
+        """Give a sign of life now. Raises WorkerReplaced."""
+        asked_at, at = self._backend.clock.monotonic(), self._backend.clock.now()
+        sign = sign_of_life(self._first_heartbeat(()), self._handover.condition, at=at)
+        if not await self._backend.workers.announce(sign, expires_in=self._lifetime):
+            self._handover.on_replaced()
+            raise self.replaced()
+        self._handover.announced_at = asked_at
+
+    def replaced(self) -> WorkerReplaced:
+        """Return the error that tells why this worker ends."""
+        return WorkerReplaced(
+            f"another worker {self._settings.worker_id} has begun, since this one gave no sign of life for"
+            f" {self._lifetime}; it ends, and leaves everything to the other one"
+        )
+
     async def leave(self) -> None:
-        """Forget the worker and announce that it has stopped."""
+        """Forget the worker and announce that it has stopped, unless another one has its id by now."""
         event = self._event(EventType.WORKER_STOPPED)
-        await self._backend.workers.retire(self._settings.worker_id, event=event)
-        self._observer.happened(event)
+        started_at = self._first_heartbeat(()).started_at
+        if await self._backend.workers.retire(self._settings.worker_id, started_at=started_at, event=event):
+            self._observer.happened(event)
 
     def _first_heartbeat(self, task_types: tuple[str, ...]) -> Heartbeat:
         now = self._backend.clock.now()
-        if self._started_at is None:
-            # kept for the repeats: another start time would be another worker
-            self._started_at = now
-        return Heartbeat(
-            worker_id=self._settings.worker_id,
-            hostname=self._settings.hostname,
-            started_at=self._started_at,
-            last_heartbeat=now,
-            queue=self._settings.queue,
-            concurrency=self._settings.concurrency,
-            status=WorkerStatus.STARTING,
-            task_types=task_types,
-            visibility_timeout=self._settings.visibility_timeout,
-        )
+        if self._first is None:
+            self._first = Heartbeat(
+                worker_id=self._settings.worker_id,
+                hostname=self._settings.hostname,
+                started_at=now,
+                last_heartbeat=now,
+                queue=self._settings.queue,
+                concurrency=self._settings.concurrency,
+                status=WorkerStatus.STARTING,
+                task_types=task_types,
+                visibility_timeout=self._settings.visibility_timeout,
+            )
+        return replace(self._first, last_heartbeat=now)
 
     async def _compare_with_peers(self, mine: Heartbeat) -> None:
         """Tell of peers that judge by another visibility timeout: the one with the shorter takes the other's work."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from dtq.application.group_commit import GroupCommit
 from dtq.application.hand_back import HandBack
+from dtq.application.tenure import Tenure
 from dtq.domain.change import Change, Requirement
 from dtq.domain.decision import Acknowledge, Drop
 from dtq.domain.delivery import Claim, FailurePolicy, start
@@ -46,6 +47,7 @@ class Starting:
         *,
         commits: GroupCommit[Change, CommitAnswer],
         hand_back: HandBack,
+        tenure: Tenure,
         worker: WorkerId,
         policy: FailurePolicy,
         clock: Clock,
@@ -56,6 +58,7 @@ class Starting:
         self._broker = broker
         self._commits = commits
         self._hand_back = hand_back
+        self._tenure = tenure
         self._worker = worker
         self._policy = policy
         self._clock = clock
@@ -65,7 +68,10 @@ class Starting:
         self._doubtful: Sequence[tuple[_Start, Change]] = ()
 
     async def start(self, deliveries: Sequence[Delivery]) -> None:
-        """Decide about each delivery and make it so: all starts in one commit, what moved meanwhile in another."""
+        """Decide about each delivery and make it so: all starts in one commit, what moved meanwhile in another.
+
+        Raises WorkerReplaced.
+        """
         waiting = [_Start(delivery, lease=self._ids.lease()) for delivery in deliveries]
         returned: list[Receipt] = []
         for _ in range(_MAX_ROUNDS):
@@ -128,6 +134,8 @@ class Starting:
 
     async def _commit(self, decided: Sequence[tuple[_Start, Change]], returned: list[Receipt]) -> list[_Start]:
         """Commit what was decided, run what was started, and return what must be decided or sent again."""
+        # between the reading and now this process may have stood still, and another of its id begun
+        await self._tenure.ensure()
         self._doubtful = decided
         answers = await self._commits.all([change for _, change in decided])
         self._doubtful = ()

@@ -60,10 +60,13 @@ class Worker:
         self._nudge = Nudge(backend.clock)
         self._changed = Nudge(backend.clock)
         self._is_stuck = False
-        self._presence = Presence(backend, settings=settings, ids=ids, observer=self._observer)
+        self._is_replaced = False
         self._requests = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._handover = Handover(on_reports=self._hear_reports, on_trouble=self._hear_trouble)
+        self._handover = Handover(
+            on_reports=self._hear_reports, on_trouble=self._hear_trouble, on_replaced=self._hear_replaced
+        )
+        self._presence = Presence(backend, settings=settings, handover=self._handover, ids=ids, observer=self._observer)
         self._crew = Crew(self._tools(ids), registry=registry, retryable=retryable, on_change=self._publish)
         self._supervisor = Supervisor(
             stop=self._stop, chance=chance, observer=self._observer, on_outage=self._crew.outage
@@ -77,7 +80,8 @@ class Worker:
     async def run(self) -> ExitCode:
         """Work until asked to stop, and say how it ended; no outage of the broker ends it.
 
-        Raises WorkerIdInUse, or UnsuitableBroker where the server must not be used. Threads of sync handlers may still
+        Raises WorkerIdInUse, or UnsuitableBroker where the server must not be used; and WorkerReplaced, at once and
+        without a word to anybody, where another worker has taken its id meanwhile. Threads of sync handlers may still
         run when this returns; a process that is to end must not wait for them.
         """
         self._loop = asyncio.get_running_loop()
@@ -85,6 +89,8 @@ class Worker:
         exit_now = asyncio.create_task(self._exit_now.wait(), name="exit-now")
         try:
             await asyncio.wait({life, exit_now}, return_when=asyncio.FIRST_COMPLETED)
+            if self._is_replaced:
+                raise self._presence.replaced()
             if life.done():
                 return life.result()
             self._observer.noticed("exiting_at_once", active=len(self._crew.in_flight.holds))
@@ -92,6 +98,8 @@ class Worker:
         finally:
             life.cancel()
             exit_now.cancel()
+            # whatever it ended with has been told, or is what ends this worker
+            life.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
             self._crew.poll.drop()
             self._crew.running.drop()
             self._crew.pool.shutdown(wait=False, cancel_futures=True)
@@ -113,6 +121,7 @@ class Worker:
             stop=self._stop,
             nudge=self._nudge,
             commits=GroupCommit(self._backend.broker.commit),
+            tenure=self._presence,
         )
 
     async def _live(self) -> ExitCode:
@@ -224,11 +233,18 @@ class Worker:
     def _hear_reports(self, reports: Sequence[LeaseReport]) -> None:
         self._call_soon(lambda: self._crew.leases.note(reports))
 
-    def _hear_trouble(self, what: str, error: str) -> None:
+    def _hear_replaced(self) -> None:
+        self._call_soon(self._be_replaced)
+
+    def _be_replaced(self) -> None:
+        self._is_replaced = True
+        self._exit_now.show()
+
+    def _hear_trouble(self, what: str, error: Exception) -> None:
         self._call_soon(lambda: self._note_trouble(what, error))
 
-    def _note_trouble(self, what: str, error: str) -> None:
-        self._observer.noticed(what, error=error)
+    def _note_trouble(self, what: str, error: Exception) -> None:
+        self._observer.noticed(what, error=type(error).__name__)
         self._crew.outage()
 
     def _call_soon(self, callback: Callable[[], None]) -> None:

@@ -1,13 +1,14 @@
 """A worker as a process: signals, exit codes, and an end that no thread can hold up."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 from functools import partial
 from typing import Final, NoReturn
 
-from dtq.application.presence import WorkerIdInUse
+from dtq.application.presence import WorkerIdInUse, WorkerReplaced
 from dtq.application.worker import Worker
 from dtq.domain.errors import UnsuitableBroker
 from dtq.entrypoints import loops
@@ -24,7 +25,8 @@ FAILED: Final = 1
 def run(settings: Settings, *, registry: Registry) -> NoReturn:
     """Work until a first signal asks to drain, or a second to end now; then end the process.
 
-    Its exit code is one of dtq.application.settings.ExitCode, or 2 where it cannot work at all.
+    Its exit code is one of dtq.application.settings.ExitCode, or 2 where it cannot work at all, or another
+    worker has taken its id.
     """
     export_for_handlers(settings)
     container = build(settings, registry=registry, service="worker", worker_id=worker_id_of(settings))
@@ -53,7 +55,8 @@ async def _work(container: Container) -> int:
     try:
         return await worker.run()
     except (WorkerIdInUse, UnsuitableBroker) as error:
-        container.log().log("ERROR", "worker_cannot_start", code=error.code, reason=str(error))
+        what = "worker_replaced" if isinstance(error, WorkerReplaced) else "worker_cannot_start"
+        container.log().log("ERROR", what, code=error.code, reason=str(error))
         return UNUSABLE
     finally:
         watching.cancel()
@@ -78,6 +81,8 @@ def _leave(code: int, container: Container) -> NoReturn:
     error = sys.exc_info()[1]
     if error is not None:
         container.log().crashed("worker_crashed", error)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # whoever read the log may be gone, or its disk full: that is no reason to stay
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
     os._exit(code)

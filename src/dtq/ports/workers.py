@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -23,8 +23,11 @@ class Workers(Protocol):
         """
         ...
 
-    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> None:
-        """Store a sign of life, to be forgotten after *expires_in*. Runs when memory is full."""
+    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
+        """Store a sign of life, to be forgotten after *expires_in*. Runs when memory is full.
+
+        False, and nothing written, if another of this id is alive: it has come while this one was silent.
+        """
         ...
 
     async def get(self, worker: WorkerId) -> Heartbeat | None:
@@ -36,14 +39,17 @@ class Workers(Protocol):
         ...
 
     async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
-        """Forget a worker; the one call that did so answers True and publishes *event*.
+        """Forget a worker that fell silent; the one call that did so answers True and publishes *event*.
 
-        With an event that tells of staleness nothing happens while the worker's heartbeat is stored.
+        Nothing happens while the worker's heartbeat is stored.
         """
         ...
 
-    async def retire(self, worker: WorkerId, *, event: Event) -> None:
-        """Forget a worker that says goodbye, heartbeat included, and publish *event*."""
+    async def retire(self, worker: WorkerId, *, started_at: datetime, event: Event) -> bool:
+        """Forget a worker that says goodbye, heartbeat included, and publish *event*.
+
+        False, and nothing done, if another of this id is alive, that is one with a different ``started_at``.
+        """
         ...
 
 

@@ -11,6 +11,7 @@ from dtq.application.group_commit import GroupCommit
 from dtq.application.nudge import Nudge, StopSign
 from dtq.application.observers import Observers
 from dtq.application.starting import Starting
+from dtq.application.tenure import Undisputed
 from dtq.domain.task import WorkerId
 from dtq.entrypoints.container import Container, retryable_errors
 from dtq.entrypoints.part_options import worker_settings_of
@@ -58,12 +59,14 @@ class Runner:
             stop=stop,
             nudge=Nudge(self._backend.clock),
             commits=GroupCommit(self._backend.broker.commit),
+            tenure=Undisputed(),
         )
         self._crew = Crew(tools, registry=registry, retryable=retryable_errors(), on_change=self._changed.set)
         self._starting = Starting(
             self._backend.broker,
             commits=tools.commits,
             hand_back=self._crew.hand_back,
+            tenure=tools.tenure,
             worker=WORKER,
             policy=settings.failure_policy,
             clock=self._backend.clock,

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from dtq.adapters.memory.expiring import Expiring
 from dtq.adapters.memory.state import EVENTS, Lead, State
-from dtq.domain.events import Event, EventType
+from dtq.domain.events import Event
 from dtq.domain.task import LeaseToken, QueueName, WorkerId
 from dtq.domain.workers import Heartbeat
 from dtq.ports.workers import Signal
@@ -21,15 +21,14 @@ class MemoryWorkers:
         self._known: set[WorkerId] = set()
 
     async def register(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
-        other = self._heartbeats.get(heartbeat.worker_id)
-        if other is not None and other.started_at != heartbeat.started_at:
-            return False
-        await self.announce(heartbeat, expires_in=expires_in)
-        return True
+        return await self.announce(heartbeat, expires_in=expires_in)
 
-    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> None:
+    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
+        if self._is_anothers(heartbeat.worker_id, heartbeat.started_at):
+            return False
         self._heartbeats.put(heartbeat.worker_id, heartbeat, lifetime=expires_in)
         self._known.add(heartbeat.worker_id)
+        return True
 
     async def get(self, worker: WorkerId) -> Heartbeat | None:
         return self._heartbeats.get(worker)
@@ -38,19 +37,24 @@ class MemoryWorkers:
         return sorted(self._known)
 
     async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
-        tells_staleness = event is not None and event.type is EventType.WORKER_STALE
-        if worker not in self._known or (tells_staleness and self._heartbeats.get(worker) is not None):
+        if worker not in self._known or self._heartbeats.get(worker) is not None:
             return False
         self._known.remove(worker)
-        self._heartbeats.remove(worker)
         if event is not None:
             self._state.events.send(EVENTS, event)
         return True
 
-    async def retire(self, worker: WorkerId, *, event: Event) -> None:
+    async def retire(self, worker: WorkerId, *, started_at: datetime, event: Event) -> bool:
+        if self._is_anothers(worker, started_at):
+            return False
         self._known.discard(worker)
         self._heartbeats.remove(worker)
         self._state.events.send(EVENTS, event)
+        return True
+
+    def _is_anothers(self, worker: WorkerId, started_at: datetime) -> bool:
+        stored = self._heartbeats.get(worker)
+        return stored is not None and stored.started_at != started_at
 
 
 class MemoryLeadership:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from dtq.adapters.redis.envelope import FIRST_REPLY, Argument, Envelope, Guard, Step, among
 from dtq.adapters.redis.events import listen
@@ -11,7 +11,7 @@ from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.wire import flat, heartbeat_fields, heartbeat_of, json_text, pairs, signal_of
 from dtq.domain.entry import milliseconds
-from dtq.domain.events import Event, EventType
+from dtq.domain.events import Event
 from dtq.domain.task import LeaseToken, QueueName, WorkerId
 from dtq.domain.workers import Heartbeat
 from dtq.ports.workers import Signal
@@ -24,17 +24,21 @@ class RedisWorkers:
         self._link = link
 
     async def register(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
-        own = str(milliseconds(heartbeat.started_at))
+        return await self.announce(heartbeat, expires_in=expires_in)
 
-        def announce(envelope: Envelope) -> None:
+    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
+        def store(envelope: Envelope) -> None:
             key = envelope.key(self._link.keys.worker(heartbeat.worker_id))
-            guard = among(("", own), ("HGET", key, "started_at"))
-            envelope.add(guards=[guard], steps=self._announcement(envelope, heartbeat, expires_in))
+            guard = _is_free_or_own(key, heartbeat.started_at)
+            fields: list[Argument] = [*flat(heartbeat_fields(heartbeat))]
+            steps: list[Step] = [
+                (("SADD", envelope.key(self._link.keys.workers), heartbeat.worker_id),),
+                (("HSET", key, *fields),),
+                (("PEXPIRE", key, milliseconds_text(expires_in)),),
+            ]
+            envelope.add(guards=[guard], steps=steps)
 
-        return await self._link.act(announce) is not None
-
-    async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> None:
-        await self._link.act(lambda envelope: envelope.add(steps=self._announcement(envelope, heartbeat, expires_in)))
+        return await self._link.act(store) is not None
 
     async def get(self, worker: WorkerId) -> Heartbeat | None:
         return heartbeat_of(pairs(await self._link.client.call("HGETALL", self._link.keys.worker(worker))))
@@ -44,40 +48,31 @@ class RedisWorkers:
 
     async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
         def forget(envelope: Envelope) -> None:
-            key = envelope.key(self._link.keys.worker(worker))
-            guards: list[Guard] = []
-            if event is not None and event.type is EventType.WORKER_STALE:
-                guards.append(among(NONE, ("EXISTS", key)))
-            steps: list[Step] = [
-                (("SREM", envelope.key(self._link.keys.workers), worker),),
-                (("DEL", key), among(ONE, FIRST_REPLY)),
-            ]
+            guard = among(NONE, ("EXISTS", envelope.key(self._link.keys.worker(worker))))
+            steps: list[Step] = [(("SREM", envelope.key(self._link.keys.workers), worker),)]
             if event is not None:
                 steps.append(self._link.writer(envelope).publish(event, guard=among(ONE, FIRST_REPLY)))
-            envelope.add(guards=guards, steps=steps)
+            envelope.add(guards=[guard], steps=steps)
 
         return await self._link.act(forget) == "1"
 
-    async def retire(self, worker: WorkerId, *, event: Event) -> None:
+    async def retire(self, worker: WorkerId, *, started_at: datetime, event: Event) -> bool:
         def forget(envelope: Envelope) -> None:
-            keys = self._link.keys
+            key = envelope.key(self._link.keys.worker(worker))
+            guard = _is_free_or_own(key, started_at)
             steps: list[Step] = [
-                (("SREM", envelope.key(keys.workers), worker),),
-                (("DEL", envelope.key(keys.worker(worker))),),
+                (("SREM", envelope.key(self._link.keys.workers), worker),),
+                (("DEL", key),),
                 self._link.writer(envelope).publish(event),
             ]
-            envelope.add(steps=steps)
+            envelope.add(guards=[guard], steps=steps)
 
-        await self._link.act(forget)
+        return await self._link.act(forget) is not None
 
-    def _announcement(self, envelope: Envelope, heartbeat: Heartbeat, expires_in: timedelta) -> list[Step]:
-        key = envelope.key(self._link.keys.worker(heartbeat.worker_id))
-        fields: list[Argument] = [*flat(heartbeat_fields(heartbeat))]
-        return [
-            (("SADD", envelope.key(self._link.keys.workers), heartbeat.worker_id),),
-            (("HSET", key, *fields),),
-            (("PEXPIRE", key, milliseconds_text(expires_in)),),
-        ]
+
+def _is_free_or_own(key: int, started_at: datetime) -> Guard:
+    """Require of a heartbeat, by the number of its key, that it is not stored, or of the worker that began then."""
+    return among(("", str(milliseconds(started_at))), ("HGET", key, "started_at"))
 
 
 class RedisLeadership:

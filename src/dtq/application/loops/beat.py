@@ -4,15 +4,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from msgspec.structs import replace
-
-from dtq.application.handover import Handover, Hold
+from dtq.application.handover import Handover, Hold, sign_of_life
 from dtq.application.leases import extend
 from dtq.application.settings import ExitCode, WorkerSettings
-from dtq.domain.errors import BrokerUnavailable, DtqError
-from dtq.domain.workers import Heartbeat, expires_in, self_reported
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.workers import Heartbeat, expires_in
 from dtq.ports.backend import Backend
-from dtq.ports.environment import Clock
 
 _SILENT_BEATS: Final = 3
 """After how many beats without a sign of the main loop it counts as hung."""
@@ -24,7 +21,8 @@ class Beat:
     *heartbeat* is the worker's first one, whose names and times stay as they are.
 
     A lease is kept until its task's own deadline and a grace. If the main loop has not recorded the task by then and
-    gives no sign of life, it hangs for good: the leases are given up and *abort* ends the process.
+    gives no sign of life, it hangs for good: the leases are given up and *abort* ends the process. So it does where the
+    broker knows another worker of this id, and the main loop does not end although it was told.
     """
 
     def __init__(
@@ -43,25 +41,30 @@ class Beat:
         self._was_draining = False
         self._ticks = -1
         self._silent_beats = 0
+        self._is_replaced = False
 
     async def run(self, backend: Backend) -> None:
         """Beat until canceled."""
         while True:
             try:
                 await self._beat(backend)
-            except DtqError as error:
-                self._handover.on_trouble("beat_failed", type(error).__name__)
             except Exception as error:  # noqa: BLE001 - a beat that ended would cost every running task its lease
-                self._handover.on_trouble("beat_failed", type(error).__name__)
+                self._handover.on_trouble("beat_failed", error)
             await backend.clock.sleep(self._settings.beat_interval)
 
     async def _beat(self, backend: Backend) -> None:
         holds = self._handover.condition.holds
         now = backend.clock.monotonic()
         self._listen()
+        is_hung = self._silent_beats >= _SILENT_BEATS
+        if self._is_replaced:
+            # the main loop was told, and ends the process unless it hangs
+            if is_hung:
+                self._abort(ExitCode.HUNG)
+            return
         # a task that blocks the loop within its own deadline keeps its neighbors' attempts from being recorded, too
         is_over = all(hold.until <= now for hold in holds)
-        if holds and is_over and self._silent_beats >= _SILENT_BEATS:
+        if holds and is_over and is_hung:
             await self._give_up(backend, holds)
             return
         kept = () if is_over else holds
@@ -75,33 +78,28 @@ class Beat:
         self._ticks = ticks
 
     async def _give_up(self, backend: Backend, holds: tuple[Hold, ...]) -> None:
+        worker = self._settings.worker_id
         try:
-            receipts = [hold.lease.receipt for hold in holds]
-            await backend.broker.release(receipts, worker=self._settings.worker_id)
+            # what another process of our id has started meanwhile is owned by that id as well, but not under our lease
+            kept = {report.lease for report in await extend(backend.broker, holds, worker=worker) if report.kept}
+            receipts = [hold.lease.receipt for hold in holds if hold.lease.lease in kept]
+            await backend.broker.release(receipts, worker=worker)
         except BrokerUnavailable as error:
             # the entries go stale by themselves
-            self._handover.on_trouble("release_failed", type(error).__name__)
+            self._handover.on_trouble("release_failed", error)
         self._abort(ExitCode.HUNG)
 
     async def _announce(self, backend: Backend) -> None:
         now = backend.clock.monotonic()
-        is_draining = self._handover.condition.draining
-        if now < self._announce_at and is_draining == self._was_draining:
-            return
-        await backend.workers.announce(
-            self._sign_of_life(backend.clock), expires_in=expires_in(self._settings.heartbeat_interval)
-        )
-        self._was_draining = is_draining
-        self._announce_at = now + self._settings.heartbeat_interval / timedelta(seconds=1)
-
-    def _sign_of_life(self, clock: Clock) -> Heartbeat:
         condition = self._handover.condition
-        return replace(
-            self._heartbeat,
-            last_heartbeat=clock.now(),
-            status=self_reported(active=condition.active, draining=condition.draining),
-            active_tasks=condition.active,
-            tasks_processed=condition.processed,
-            tasks_failed=condition.failed,
-            tasks_retried=condition.retried,
-        )
+        if now < self._announce_at and condition.draining == self._was_draining:
+            return
+        sign = sign_of_life(self._heartbeat, condition, at=backend.clock.now())
+        lifetime = expires_in(self._settings.heartbeat_interval)
+        if not await backend.workers.announce(sign, expires_in=lifetime):
+            self._is_replaced = True
+            self._handover.on_replaced()
+            return
+        self._handover.announced_at = now
+        self._was_draining = condition.draining
+        self._announce_at = now + self._settings.heartbeat_interval / timedelta(seconds=1)

@@ -13,6 +13,7 @@ from dtq.application.leases import Leases
 from dtq.application.nudge import Nudge, StopSign
 from dtq.application.reaping import Reaping
 from dtq.application.starting import Starting
+from dtq.application.tenure import Tenure
 from dtq.domain.task import QueueName, Receipt, WorkerId
 from dtq.ports.broker import Delivery, Fetch, WorkQueue
 from dtq.ports.environment import Clock
@@ -36,6 +37,7 @@ class PollParts(Struct, frozen=True, kw_only=True):
     reaping: Reaping
     starting: Starting
     hand_back: HandBack
+    tenure: Tenure
     nudge: Nudge
     stop: StopSign
     clock: Clock
@@ -62,7 +64,8 @@ class Poll:
         self._parts.nudge.give()
 
     async def step(self) -> None:
-        """Sweep once, start what that brings, and rest where it brings nothing."""
+        """Sweep once, start what that brings, and rest where it brings nothing. Raises WorkerReplaced."""
+        await self._parts.tenure.ensure()
         if self._is_stranded or self._is_doubted:
             self._is_doubted = False
             self._is_stranded = True
