@@ -1,11 +1,17 @@
 """The leader's sweeps clear away what is left behind, and keep what waits."""
 
+from datetime import timedelta
+
+import pytest
 from msgspec.structs import replace
 
+from dtq.application.loops import upkeep
 from dtq.domain.events import Event, EventType
+from dtq.domain.retention import LIVING
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName
 from tests.application import handlers
+from tests.application.link import Loss
 from tests.application.world import World
 from tests.factories import OPERATOR, QUEUE
 
@@ -207,3 +213,40 @@ async def test_a_task_that_moves_on_after_it_seemed_lost_is_left_alone(world: Wo
     await world.advance(10)
 
     assert [] == leader.notes.of("task_rehomed")
+
+
+async def test_a_long_queue_is_kept_alive_part_by_part_and_then_left_for_an_hour(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_KEEP_ALIVE_LIMIT", 2)
+    await world.queues.pause(QUEUE, by=OPERATOR)
+    tasks = [await world.submit() for _ in range(5)]
+    world.let_pass(13 * 3600)
+
+    leader = await world.hire()
+    await world.advance(3)
+
+    renewed = [world.state.records.time_left(task_id) for task_id in tasks]
+    assert all(left is not None and left > LIVING.task - timedelta(minutes=1) for left in renewed)
+    assert 3 == leader.link.calls["keep_alive"]
+    await world.advance(600)
+    assert 3 == leader.link.calls["keep_alive"]
+    world.let_pass(3600)
+    await world.advance(3)
+    assert 6 == leader.link.calls["keep_alive"]
+
+
+async def test_what_was_left_when_the_broker_was_gone_is_kept_alive_when_it_is_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_KEEP_ALIVE_LIMIT", 2)
+    await world.queues.pause(QUEUE, by=OPERATOR)
+    tasks = [await world.submit() for _ in range(5)]
+    world.let_pass(13 * 3600)
+
+    leader = await world.hire()
+    leader.link.lose("keep_alive", Loss.BEFORE, times=2)
+    await world.advance(60)
+
+    renewed = [world.state.records.time_left(task_id) for task_id in tasks]
+    assert all(left is not None and left > LIVING.task - timedelta(minutes=2) for left in renewed)

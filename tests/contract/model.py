@@ -10,10 +10,9 @@ from dtq.domain.change import Change, Requirement
 from dtq.domain.idempotency import IdempotencyRecord, record_of
 from dtq.domain.status import Place
 from dtq.domain.task import NO_VERSION, EntryId, Receipt, Task, TaskId, Version, WorkerId, place_of
-from dtq.ports.answers import Already, Applied, Conflict, Refused
+from dtq.ports.answers import TOKENS_REMEMBERED, Already, Applied, Conflict, Refused
 
 BANDS = range(9, -1, -1)
-KNOWN_TOKENS = 8
 _IN_STREAM = frozenset({Place.READY, Place.HELD})
 
 
@@ -96,7 +95,7 @@ class Model:
             self.results[after.task_id] = change.result
         self._write_key(change)
         self.tasks[after.task_id] = after
-        self.tokens[after.task_id] = [*self.tokens.get(after.task_id, []), after.version][-KNOWN_TOKENS:]
+        self.tokens[after.task_id] = [*self.tokens.get(after.task_id, []), after.version][-TOKENS_REMEMBERED:]
 
     def _entered(self, change: Change, stored: Task) -> Task:
         after = change.after
@@ -130,7 +129,7 @@ class Model:
         if record is None or key is None:
             return
         holder = self.keys.get(key)
-        is_new = change.starts_life or (change.revives and holder is None)
+        is_new = change.starts_life or (change.may_bind_key and holder is None)
         if is_new or (holder is not None and holder.task_id == record.task_id):
             self.keys[key] = record
 

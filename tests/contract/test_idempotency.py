@@ -6,7 +6,9 @@ import pytest
 
 from dtq.domain import lifecycle
 from dtq.domain.idempotency import IdempotencyRecord, InProgress, RecordState, Replay, TakeOver, answer
+from dtq.domain.retention import record_lifetime
 from dtq.domain.status import TaskStatus
+from dtq.domain.task import Task
 from dtq.ports.answers import Applied, KeyTaken
 from tests.contract.harness import Harness
 from tests.contract.kinds import KINDS, prepared
@@ -85,6 +87,10 @@ async def _take_the_key(harness: Harness, *, holder: str) -> str:
     return admission.change.after.task_id
 
 
+def _lifetime(harness: Harness, task: Task) -> timedelta:
+    return record_lifetime(task, at=now(harness), retention=harness.options.retention)
+
+
 async def _lives_for(harness: Harness, lifetime: timedelta) -> bool:
     await harness.advance(lifetime - seconds(2))
     before = await key_record(harness, "k")
@@ -94,40 +100,37 @@ async def _lives_for(harness: Harness, lifetime: timedelta) -> bool:
 
 @pytest.mark.parametrize("status", [status for status in TaskStatus if status is not TaskStatus.PENDING])
 async def test_the_record_lives_from_the_last_step_on(harness: Harness, status: TaskStatus) -> None:
-    lifetime = harness.options.retention.idempotency
     task = await bring_to(harness, status, idempotency_key="k")
 
-    left = max(timedelta(), task.available_at - now(harness))
-    assert await _lives_for(harness, lifetime + left)
+    assert await _lives_for(harness, _lifetime(harness, task))
 
 
 @pytest.mark.parametrize("step", ["promote", "start", "redeliver", "finish"])
 async def test_a_step_renews_the_record(harness: Harness, step: str) -> None:
-    lifetime = harness.options.retention.idempotency
-    almost = lifetime - timedelta(hours=1)
+    almost = harness.options.retention.idempotency - timedelta(hours=1)
     match step:
         case "promote":
             task = await submit(harness, idempotency_key="k", delay=almost)
-            await promote(harness, task)
+            task = await promote(harness, task)
         case "start":
             task = await submit(harness, idempotency_key="k")
             await harness.advance(almost)
-            await make(harness, decide_start(harness, await take_one(harness, task)))
+            task = await make(harness, decide_start(harness, await take_one(harness, task)))
         case "redeliver":
             task = await run(harness, idempotency_key="k")
             await harness.advance(almost)
-            await make(harness, decide_start(harness, await reap_one(harness, task, worker=WORKER)))
+            task = await make(harness, decide_start(harness, await reap_one(harness, task, worker=WORKER)))
         case _:
             task = await run(harness, idempotency_key="k")
             await harness.advance(almost)
-            await end(harness, task, a_success())
+            task = await end(harness, task, a_success())
 
-    assert await _lives_for(harness, lifetime)
+    assert await _lives_for(harness, _lifetime(harness, task))
 
 
 async def test_a_missing_record_is_not_made_by_a_step_of_the_same_life(harness: Harness) -> None:
     task = await run(harness, idempotency_key="k")
-    await harness.advance(harness.options.retention.idempotency + seconds(1))
+    await harness.advance(_lifetime(harness, task) + seconds(1))
 
     await end(harness, task, a_success())
 

@@ -6,6 +6,7 @@ from dtq.domain.change import Change
 from dtq.domain.decision import Acknowledge, Drop, DropReason
 from dtq.domain.entry import rebuild
 from dtq.domain.events import EventType
+from dtq.domain.idempotency import RecordState
 from dtq.domain.outcome import WORKER_LOST
 from dtq.domain.status import Place, TaskStatus
 from dtq.domain.task import LeaseToken
@@ -21,6 +22,7 @@ from tests.contract.steps import (
     cancel,
     commit,
     decide_start,
+    key_record,
     make,
     now,
     only,
@@ -91,6 +93,19 @@ async def test_row_16_a_rebuilt_task_goes_on_with_its_attempts(harness: Harness)
     started = await make(harness, decide_start(harness, delivery, task=rebuilt))
 
     assert 2 == started.attempt
+
+
+async def test_row_16_a_rebuilt_task_binds_its_lost_key_again(harness: Harness) -> None:
+    task = await submit(harness)
+    await harness.evict(task.task_id)
+    delivery = await take_one(harness, task)
+    fields = {**delivery.fields, "idempotency_key": KEY}
+
+    await make(harness, decide_start(harness, delivery, task=rebuild(fields, receipt=delivery.receipt)))
+
+    record = await key_record(harness, KEY)
+    assert record is not None
+    assert (task.task_id, RecordState.PROCESSING) == (record.task_id, record.state)
 
 
 @pytest.mark.parametrize("status", TERMINAL)

@@ -271,7 +271,7 @@ async def test_row_52_a_scheduled_task_whose_record_vanished_is_forgotten(harnes
 
 async def test_row_53_a_key_is_new_again_when_its_record_is_gone(harness: Harness) -> None:
     old = await run(harness, idempotency_key=KEY, worker=WORKER)
-    await harness.advance(harness.options.retention.idempotency + seconds(2))
+    await harness.advance(harness.options.retention.idempotency + old.timeout + seconds(2))
 
     answer = await create(harness, an_admission(now=now(harness), idempotency_key=KEY))
 

@@ -1,12 +1,14 @@
 """Upkeep: one test for each sentence of its docstrings."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from dtq.domain.retention import Retention, record_lifetime, task_lifetime
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, WorkerId
-from tests.contract.harness import Harness
+from dtq.ports.backend import BackendOptions
+from tests.contract.harness import Harness, OpenHarness
 from tests.contract.steps import (
     PEER,
     VISIBILITY,
@@ -16,6 +18,7 @@ from tests.contract.steps import (
     claim,
     key_record,
     now,
+    run,
     seconds,
     stored,
     submit,
@@ -77,12 +80,22 @@ async def test_the_cursor_leads_past_every_task(harness: Harness) -> None:
     assert {task.task_id for task in tasks[::5]} == {task.task_id for task in found}
 
 
+async def _keep_alive(harness: Harness, *, waiting_since: datetime | None = None, limit: int = 9) -> list[int]:
+    """Go round one queue to the end, and say how many tasks each call renewed."""
+    since, cursor, counts = waiting_since or now(harness), "", list[int]()
+    while cursor or not counts:
+        keep_alive = harness.backend.upkeep.keep_alive
+        cursor, renewed = await keep_alive(QUEUE, cursor=cursor, waiting_since=since, limit=limit)
+        counts.append(renewed)
+    return counts
+
+
 async def test_keep_alive_renews_what_has_waited_for_long(harness: Harness) -> None:
     task = await submit(harness, idempotency_key="k")
     retention = harness.options.retention
     await harness.advance(retention.idempotency - timedelta(hours=1))
 
-    assert 1 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness) - seconds(60), limit=9)
+    assert [1] == await _keep_alive(harness, waiting_since=now(harness) - seconds(60))
 
     await harness.advance(retention.idempotency - timedelta(minutes=1))
     record = await key_record(harness, "k")
@@ -92,37 +105,65 @@ async def test_keep_alive_renews_what_has_waited_for_long(harness: Harness) -> N
     assert bare(task) == bare(await stored(harness, task.task_id))
 
 
+async def test_keep_alive_gives_the_lifetimes_of_a_change(open_harness: OpenHarness) -> None:
+    retention = Retention(task=seconds(2), result=seconds(1), idempotency=seconds(1))
+    async with open_harness(options=BackendOptions(retention=retention)) as harness:
+        task = await run(harness, idempotency_key="k", timeout=timedelta(hours=1))
+        await harness.advance(timedelta(minutes=10))
+
+        assert [1] == await _keep_alive(harness)
+
+        at = now(harness)
+        kept_key = record_lifetime(task, at=at, retention=retention)
+        await harness.advance(kept_key - seconds(5))
+        assert await key_record(harness, "k") is not None
+        await harness.advance(seconds(10))
+        assert await key_record(harness, "k") is None
+        await harness.advance(task_lifetime(task, at=at, retention=retention) - kept_key - seconds(10))
+        assert bare(task) == bare(await stored(harness, task.task_id))
+        await harness.advance(seconds(10))
+        assert await harness.backend.broker.load(task.task_id) is None
+
+
 async def test_keep_alive_leaves_what_is_younger(harness: Harness) -> None:
     before = now(harness) - seconds(60)
     await submit(harness)
 
-    assert 0 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=before, limit=9)
+    assert [0] == await _keep_alive(harness, waiting_since=before)
 
 
-async def test_keep_alive_renews_at_most_the_limit(harness: Harness) -> None:
-    for _ in range(3):
-        await submit(harness)
+async def test_keep_alive_gets_to_every_entry_limit_by_limit(harness: Harness) -> None:
+    for priority in (9, 9, 5, 5, 5, 0):
+        await submit(harness, priority=priority)
     await harness.advance(DAY)
 
-    assert 2 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness), limit=2)
+    counts = await _keep_alive(harness, limit=2)
+
+    assert [2, 2, 2] == counts[:3]
+    assert 6 == sum(counts)
 
 
-async def test_keep_alive_gets_to_every_task_limit_by_limit(harness: Harness) -> None:
-    for _ in range(3):
-        await submit(harness)
+async def test_keep_alive_goes_on_behind_entries_that_went(harness: Harness) -> None:
+    tasks = [await submit(harness) for _ in range(4)]
     await harness.advance(DAY)
+    keep_alive, since = harness.backend.upkeep.keep_alive, now(harness)
+    cursor, _ = await keep_alive(QUEUE, cursor="", waiting_since=since, limit=2)
 
-    since = now(harness) - seconds(60)
-    counts = [await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=since, limit=2) for _ in range(3)]
+    for task in tasks[:3]:
+        await cancel(harness, task)
 
-    assert [2, 1, 0] == counts
+    assert ("", 1) == await keep_alive(QUEUE, cursor=cursor, waiting_since=since, limit=2)
+
+
+async def test_keep_alive_of_a_queue_that_is_gone_is_over_at_once(harness: Harness) -> None:
+    assert [0] == await _keep_alive(harness)
 
 
 async def test_keep_alive_renews_one_queue(harness: Harness) -> None:
     await submit(harness, queue=OTHER)
     await harness.advance(DAY)
 
-    assert 0 == await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness), limit=9)
+    assert [0] == await _keep_alive(harness)
 
 
 async def test_keep_alive_leaves_a_record_of_another_task_alone(harness: Harness) -> None:
@@ -132,7 +173,7 @@ async def test_keep_alive_leaves_a_record_of_another_task_alone(harness: Harness
     other = await submit(harness, idempotency_key="k", delay=seconds(10))
     await harness.advance(lifetime - timedelta(minutes=1))
 
-    await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness) - seconds(5), limit=9)
+    await _keep_alive(harness, waiting_since=now(harness) - seconds(5))
 
     record = await key_record(harness, "k")
     assert record is not None
@@ -147,7 +188,7 @@ async def test_keep_alive_makes_no_record(harness: Harness) -> None:
     gone = await submit(harness)
     await harness.evict(gone.task_id)
 
-    await harness.backend.upkeep.keep_alive(QUEUE, waiting_since=now(harness), limit=9)
+    await _keep_alive(harness)
 
     assert await key_record(harness, "k") is None
     assert await harness.backend.broker.load(gone.task_id) is None

@@ -3,41 +3,70 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from dtq.domain.change import Change
-from dtq.domain.retention import Retention, record_lifetime, task_lifetime
-from dtq.domain.status import TaskStatus
-from tests.domain.factories import NOW, TOKEN, a_task
+from dtq.domain.admission import MAX_TIMEOUT_MS
+from dtq.domain.retention import LIVING, Retention, mark_lifetime, record_lifetime, task_lifetime
+from dtq.domain.status import TERMINAL, WAITING_FOR_TIME, TaskStatus
+from dtq.domain.task import Task
+from tests.domain.factories import NOW, a_task
 
-KEPT = Retention(task=timedelta(seconds=100), result=timedelta(seconds=1), idempotency=timedelta(seconds=10))
+SHORT = Retention(task=timedelta(seconds=100), result=timedelta(seconds=1), idempotency=timedelta(seconds=10))
+LONG = Retention(task=timedelta(days=90), result=timedelta(seconds=1), idempotency=timedelta(days=30))
 DELAY = timedelta(seconds=7)
+Lifetimes = tuple[timedelta, timedelta]
 
 
-def a_change_to(status: TaskStatus, *, delay: timedelta = timedelta()) -> Change:
-    before = a_task(TaskStatus.PENDING if status is TaskStatus.QUEUED else TaskStatus.RUNNING)
-    after = replace(a_task(status), attempt=before.attempt, available_at=NOW + delay, version=TOKEN)
-    return Change(before=before, after=after, at=NOW)
+def lifetimes(task: Task, *, retention: Retention) -> Lifetimes:
+    return task_lifetime(task, at=NOW, retention=retention), record_lifetime(task, at=NOW, retention=retention)
 
 
-def test_a_scheduled_task_is_kept_for_its_delay_and_its_retention() -> None:
-    change = a_change_to(TaskStatus.RETRYING, delay=DELAY)
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+@pytest.mark.parametrize("retention", [SHORT, LONG])
+def test_what_has_ended_is_kept_exactly_as_long_as_configured(status: TaskStatus, retention: Retention) -> None:
+    task = replace(a_task(status), available_at=NOW + DELAY)
 
-    assert timedelta(seconds=107) == task_lifetime(change, retention=KEPT)
-    assert timedelta(seconds=17) == record_lifetime(change, retention=KEPT)
-
-
-def test_a_delay_that_has_passed_shortens_nothing() -> None:
-    change = a_change_to(TaskStatus.RETRYING, delay=-DELAY)
-
-    assert timedelta(seconds=100) == task_lifetime(change, retention=KEPT)
-    assert timedelta(seconds=10) == record_lifetime(change, retention=KEPT)
+    assert (retention.task, retention.idempotency) == lifetimes(task, retention=retention)
 
 
-@pytest.mark.parametrize("status", [TaskStatus.QUEUED, TaskStatus.SUCCEEDED, TaskStatus.DEAD_LETTERED])
-def test_a_task_out_of_the_schedule_is_kept_for_its_retention(status: TaskStatus) -> None:
-    change = a_change_to(status, delay=DELAY)
+@pytest.mark.parametrize("status", sorted(set(TaskStatus) - TERMINAL))
+def test_what_lives_outlives_any_short_retention(status: TaskStatus) -> None:
+    task = replace(a_task(status), available_at=NOW, started_at=NOW - timedelta(hours=2))
 
-    assert timedelta(seconds=100) == task_lifetime(change, retention=KEPT)
-    assert timedelta(seconds=10) == record_lifetime(change, retention=KEPT)
+    assert (LIVING.task, LIVING.idempotency) == lifetimes(task, retention=SHORT)
+    assert (LONG.task, LONG.idempotency) == lifetimes(task, retention=LONG)
+
+
+@pytest.mark.parametrize("status", sorted(WAITING_FOR_TIME))
+@pytest.mark.parametrize(("retention", "kept"), [(SHORT, LIVING), (LONG, LONG)])
+def test_a_scheduled_task_is_kept_for_its_delay_on_top(
+    status: TaskStatus, retention: Retention, kept: Retention
+) -> None:
+    task = replace(a_task(status), available_at=NOW + DELAY)
+
+    assert (kept.task + DELAY, kept.idempotency + DELAY) == lifetimes(task, retention=retention)
+
+
+@pytest.mark.parametrize("status", sorted(WAITING_FOR_TIME))
+def test_a_delay_that_has_passed_shortens_nothing(status: TaskStatus) -> None:
+    task = replace(a_task(status), available_at=NOW - DELAY)
+
+    assert (LONG.task, LONG.idempotency) == lifetimes(task, retention=LONG)
+
+
+def test_a_running_task_is_kept_for_the_rest_of_its_time_on_top() -> None:
+    task = replace(a_task(TaskStatus.RUNNING), started_at=NOW - timedelta(seconds=20), timeout=timedelta(seconds=50))
+
+    rest = timedelta(seconds=30)
+    assert (LIVING.task + rest, LIVING.idempotency + rest) == lifetimes(task, retention=SHORT)
+
+
+def test_a_mark_outlives_the_copies_of_a_living_tasks_entry() -> None:
+    assert LIVING.task == mark_lifetime(SHORT)
+    assert LONG.task == mark_lifetime(LONG)
+
+
+def test_what_lives_is_kept_for_many_turns_of_the_leader_and_longer_than_any_run() -> None:
+    assert min(LIVING.task, LIVING.idempotency) >= 24 * timedelta(milliseconds=MAX_TIMEOUT_MS)
+    assert LIVING.task >= LIVING.idempotency
 
 
 def test_the_defaults_are_the_contracts() -> None:

@@ -72,8 +72,8 @@ def test_the_delay_is_read_back_wherever_it_is_kept(attempt: int, policy: RetryP
     after = change.after
     assert (delay, delay) == (after.retry_delay, after.available_at - change.at)
     assert [delay] == [record.retry_delay for record in after.history]
-    assert delay == task_lifetime(change, retention=Retention()) - Retention().task
-    assert delay == record_lifetime(change, retention=Retention()) - Retention().idempotency
+    assert delay == task_lifetime(change.after, at=change.at, retention=Retention()) - Retention().task
+    assert delay == record_lifetime(change.after, at=change.at, retention=Retention()) - Retention().idempotency
 
 
 @given(value=st.integers(0, 2_592_000) | st.floats(0, 2_592_000) | st.decimals(0, 2_592_000, places=3).map(float))
@@ -92,5 +92,5 @@ def test_a_submission_waits_exactly_as_long_as_was_admitted(spec: TaskSpec) -> N
     change = submit(spec, task_id=TASK_ID, now=NOW, token=TOKEN)
 
     assert spec.delay == change.after.available_at - change.after.created_at
-    assert spec.delay == task_lifetime(change, retention=Retention()) - Retention().task
+    assert spec.delay == task_lifetime(change.after, at=change.at, retention=Retention()) - Retention().task
     assert spec.ttl == (change.after.ttl_at and change.after.ttl_at - NOW)

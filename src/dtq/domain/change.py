@@ -81,8 +81,13 @@ class Change(Struct, frozen=True, kw_only=True):
 
     @property
     def revives(self) -> bool:
-        """Whether this step starts a new life, so that a lost idempotency record may be made anew."""
+        """Whether this step starts a new life of an ended task."""
         return self.before is not None and self.before.is_terminal and not self.after.is_terminal
+
+    @property
+    def may_bind_key(self) -> bool:
+        """Whether this step makes an idempotency record where there is none: in a new life, or with a lost task."""
+        return self.revives or self.stored is None
 
 
 def _fault(before: Task | None, after: Task) -> str | None:

@@ -1,33 +1,55 @@
 """How long a broker keeps what it knows, so that nothing lives for ever and nothing dies while it is needed."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
 
-from dtq.domain.change import Change
 from dtq.domain.status import Place
-from dtq.domain.task import place_of
+from dtq.domain.task import Task, place_of
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """For how long tasks, results and idempotency records are kept after their last change."""
+    """For how long ended tasks, their results and their idempotency records are kept after their last change."""
 
     task: timedelta = timedelta(days=7)
     result: timedelta = timedelta(hours=1)
     idempotency: timedelta = timedelta(days=1)
 
 
-def task_lifetime(change: Change, *, retention: Retention) -> timedelta:
-    """Return how long the record of the changed task is kept: its retention and the delay that is left."""
-    return retention.task + _delay_left(change)
+LIVING: Final = Retention()
+"""The least for which a task that has not ended is kept, beyond the time that its state may still take.
+
+Nobody renews anything while no worker runs, so these are also the bounds of how long that may last.
+"""
 
 
-def record_lifetime(change: Change, *, retention: Retention) -> timedelta:
-    """Return how long the idempotency record of the changed task is kept."""
-    return retention.idempotency + _delay_left(change)
+def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
+    """Return how long the record of *task* is kept when it is written, or renewed, at this moment."""
+    if task.is_terminal:
+        return retention.task
+    return max(retention.task, LIVING.task) + _time_needed(task, at=at)
 
 
-def _delay_left(change: Change) -> timedelta:
-    if place_of(change.after) is not Place.SCHEDULE:
-        return timedelta()
-    return max(timedelta(), change.after.available_at - change.at)
+def record_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
+    """Return how long the idempotency record of *task* is kept when it is written, or renewed, at this moment."""
+    if task.is_terminal:
+        return retention.idempotency
+    return max(retention.idempotency, LIVING.idempotency) + _time_needed(task, at=at)
+
+
+def mark_lifetime(retention: Retention) -> timedelta:
+    """Return how long it is remembered that tasks were cancelled: as long as a copy of their entries may turn up."""
+    return max(retention.task, LIVING.task)
+
+
+def _time_needed(task: Task, *, at: datetime) -> timedelta:
+    """Return how long the task may stay in its state by its own terms: its delay, or its run up to the deadline."""
+    match place_of(task):
+        case Place.SCHEDULE:
+            until = task.available_at
+        case Place.HELD:
+            until = (task.started_at or at) + task.timeout
+        case _:
+            until = at
+    return max(timedelta(), until - at)

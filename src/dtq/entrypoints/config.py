@@ -12,6 +12,7 @@ from msgspec.structs import FieldInfo, fields
 from dtq.domain.admission import MAX_TIMEOUT_MS, QUEUE_PATTERN
 from dtq.domain.workers import WORKER_ID_PATTERN
 from dtq.entrypoints.broker_url import redacted, url_problem
+from dtq.ports.backend import DEAD_LETTER_LIMIT
 
 PREFIX: Final = "DTQ_"
 TEST_PREFIX: Final = "DTQ_TEST_"
@@ -62,7 +63,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     result_max_bytes: Annotated[int, Meta(ge=0, le=64 * 1024 * 1024)] = 8192
     idem_ttl_s: Annotated[int, Meta(ge=1, le=315_360_000)] = 86_400
     dlq_enabled: bool = True
-    dlq_maxlen: Annotated[int, Meta(ge=1, le=10_000_000)] = 10_000
+    dlq_maxlen: Annotated[int, Meta(ge=1, le=10_000_000)] = DEAD_LETTER_LIMIT
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
     log_json: bool = False
     redis_server_bin: str = ""

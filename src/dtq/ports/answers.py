@@ -1,12 +1,15 @@
 """What a broker answers to a commit."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from dtq.domain.change import Change, Requirement
 from dtq.domain.idempotency import IdempotencyRecord
 from dtq.domain.task import Task
+
+TOKENS_REMEMBERED: Final = 8
+"""Of how many commits of a task, the last ones, a broker knows the tokens."""
 
 LimitName = Literal["queue_full", "schedule_full", "too_many_queues"]
 
@@ -18,7 +21,7 @@ class Applied(Struct, frozen=True):
 
 
 class Already(Struct, frozen=True):
-    """A commit of this token was made before. ``task`` is the task as stored now, None where it is gone."""
+    """One of the task's last TOKENS_REMEMBERED commits had this token. ``task`` is as stored, None if it is gone."""
 
     task: Task | None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -14,6 +14,9 @@ from dtq.ports.events import AuditLog, EventBus
 from dtq.ports.queues import Queues, Upkeep
 from dtq.ports.survey import Surveyor
 from dtq.ports.workers import Leadership, Signals, Workers
+
+DEAD_LETTER_LIMIT: Final = 10_000
+"""How many dead letters are kept unless an operator says otherwise."""
 
 OnOperation = Callable[[str, str], None]
 """Hears of each request to the broker's server: its name, and how it ended. Both are of a few. Called on any thread."""
@@ -29,7 +32,7 @@ class BackendOptions(Struct, frozen=True, kw_only=True):
 
     key_prefix: str = "dtq"
     retention: Retention = Retention()
-    dead_letter_limit: int = 10_000
+    dead_letter_limit: int = DEAD_LETTER_LIMIT
     call_timeout: timedelta = timedelta(seconds=4)
     on_operation: OnOperation = unheard
 

@@ -69,10 +69,13 @@ class Upkeep(Protocol):
         """
         ...
 
-    async def keep_alive(self, queue: QueueName, *, waiting_since: datetime, limit: int) -> int:
-        """Renew the lifetimes of up to *limit* tasks whose entries are older than *waiting_since*; return how many.
+    async def keep_alive(
+        self, queue: QueueName, *, cursor: str, waiting_since: datetime, limit: int
+    ) -> tuple[str, int]:
+        """Look at up to *limit* entries older than *waiting_since* from *cursor* ('' begins), and renew their tasks.
 
-        Their own idempotency records are renewed with them.
+        Each live task and its own idempotency record get the lifetimes that a change would give them now. Returns the
+        next cursor ('' ends) and how many were renewed.
         """
         ...
 

@@ -12,10 +12,11 @@ from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
 from dtq.domain.entry import dead_letter_fields, entry_fields
 from dtq.domain.idempotency import IdempotencyRecord, record_of
-from dtq.domain.retention import record_lifetime, task_lifetime
+from dtq.domain.retention import mark_lifetime, record_lifetime, task_lifetime
 from dtq.domain.status import Place
 from dtq.domain.task import NO_VERSION, Task, place_of
 from dtq.ports.answers import (
+    TOKENS_REMEMBERED,
     Admission,
     Already,
     Applied,
@@ -28,7 +29,6 @@ from dtq.ports.answers import (
     Refused,
 )
 
-KNOWN_TOKENS: Final = 8
 _ENTRY_PLACES: Final = frozenset({Place.READY, Place.HELD})
 
 
@@ -150,7 +150,8 @@ def _enter_new_home(state: State, change: Change, *, payload: str) -> Task:
         after = replace(after, dlq_entry_id=state.add_letter(dead_letter_fields(after) | {"payload": payload}))
     if change.marks_cancelled:
         state.faults.before_write()
-        state.marks.put(after.task_id, True, lifetime=state.options.retention.task)  # noqa: FBT003 - a set with lifetimes
+        lifetime = mark_lifetime(state.options.retention)
+        state.marks.put(after.task_id, True, lifetime=lifetime)  # noqa: FBT003 - a set with lifetimes
     if change.result is not None:
         state.faults.before_write()
         state.results.put(after.task_id, change.result, lifetime=state.options.retention.result)
@@ -163,18 +164,18 @@ def _write_key(state: State, change: Change) -> None:
         return
     key = (task.queue, task.idempotency_key)
     is_missing = state.keys.get(key) is None
-    may_make = change.starts_life or (change.revives and is_missing)
+    may_make = change.starts_life or (change.may_bind_key and is_missing)
     if may_make or owns_key(state, task):
         state.faults.before_write()
-        lifetime = record_lifetime(change, retention=state.options.retention)
+        lifetime = record_lifetime(task, at=change.at, retention=state.options.retention)
         state.keys.put(key, key_text(record), lifetime=lifetime)
 
 
 def _write_record(state: State, change: Change, task: Task) -> None:
     state.faults.before_write()
     before = state.records.get(task.task_id)
-    tokens = (*(before.tokens if before else ()), task.version)[-KNOWN_TOKENS:]
-    lifetime = task_lifetime(change, retention=state.options.retention)
+    tokens = (*(before.tokens if before else ()), task.version)[-TOKENS_REMEMBERED:]
+    lifetime = task_lifetime(task, at=change.at, retention=state.options.retention)
     state.records.put(task.task_id, Record(task, tokens), lifetime=lifetime)
     if change.starts_life:
         state.faults.before_write()

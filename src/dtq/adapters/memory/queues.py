@@ -1,15 +1,17 @@
 """Queues as a whole, and the sweeps over them, in memory."""
 
 import heapq
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from dtq.adapters.memory.commit import owns_key
 from dtq.adapters.memory.state import EVENTS, State, bare
+from dtq.adapters.memory.streams import Stream
 from dtq.domain.audit import AuditEntry
 from dtq.domain.entry import milliseconds, usable_task_id
 from dtq.domain.events import Event
-from dtq.domain.task import QueueName, Receipt, Task, TaskId
+from dtq.domain.retention import record_lifetime, task_lifetime
+from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId
 from dtq.ports.queues import QueueStats
 
 
@@ -79,23 +81,26 @@ class MemoryUpkeep:
         end = "" if len(looked_at) < limit else looked_at[-1]
         return end, [task for task in map(bare, strays) if task is not None]
 
-    async def keep_alive(self, queue: QueueName, *, waiting_since: datetime, limit: int) -> int:
-        retention = self._state.options.retention
-        # what was renewed since then has more left: without this, a limit would always serve the same ones
-        fresh = retention.task - (self._state.clock.now() - waiting_since)
-        waiting = [
-            task
-            for priority, stream in self._state.queue(queue).bands.items()
-            for entry_id, fields in stream.entries.items()
-            if int(entry_id.partition("-")[0]) < milliseconds(waiting_since)
-            if (task := self._state.live_task_of(Receipt(queue, priority, entry_id), fields)) is not None
-            if (self._state.records.time_left(task.task_id) or fresh) < fresh
-        ][:limit]
-        for task in waiting:
-            self._state.records.renew(task.task_id, lifetime=retention.task)
-            if task.idempotency_key is not None and owns_key(self._state, task):
-                self._state.keys.renew((queue, task.idempotency_key), lifetime=retention.idempotency)
-        return len(waiting)
+    async def keep_alive(
+        self, queue: QueueName, *, cursor: str, waiting_since: datetime, limit: int
+    ) -> tuple[str, int]:
+        bands, looked_at = self._state.queue(queue).bands, dict[tuple[int, int, int], Task | None]()
+        for position in heapq.nsmallest(limit, _positions(bands, cursor=cursor, end=milliseconds(waiting_since))):
+            receipt = Receipt(queue, -position[0], EntryId(f"{position[1]}-{position[2]}"))
+            entry = bands[receipt.priority].entries[receipt.entry_id]
+            looked_at[position] = self._state.live_task_of(receipt, entry)
+        living = [task for task in looked_at.values() if task is not None]
+        for task in living:
+            self._renew(task)
+        following = "" if len(looked_at) < limit else " ".join(map(str, max(looked_at)))
+        return following, len(living)
+
+    def _renew(self, task: Task) -> None:
+        at, retention = self._state.clock.now(), self._state.options.retention
+        self._state.records.renew(task.task_id, lifetime=task_lifetime(task, at=at, retention=retention))
+        if task.idempotency_key is not None and owns_key(self._state, task):
+            lifetime = record_lifetime(task, at=at, retention=retention)
+            self._state.keys.renew((task.queue, task.idempotency_key), lifetime=lifetime)
 
     async def drop_consumers(self, queue: QueueName, *, alive: Collection[str]) -> int:
         found = self._state.queue(queue)
@@ -122,3 +127,14 @@ class MemoryUpkeep:
         }
         idle = [task_id for task_id in self._state.marks if task_id not in entered][:limit]
         return sum(self._state.marks.remove(task_id) for task_id in idle)
+
+
+def _positions(bands: Mapping[int, Stream], *, cursor: str, end: int) -> Iterator[tuple[int, int, int]]:
+    """Name where the entries behind a cursor stand that are older than *end*, in the order of a sweep."""
+    behind = tuple(map(int, cursor.split()))
+    for priority, stream in bands.items():
+        for entry_id in stream.entries:
+            at, _, number = entry_id.partition("-")
+            position = (-priority, int(at), int(number))
+            if position > behind and position[1] < end:
+                yield position

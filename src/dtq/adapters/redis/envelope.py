@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from dtq.adapters.redis.client import Argument as Sent
+from dtq.ports.answers import TOKENS_REMEMBERED
 
 MAX_ACTS: Final = 100
 MAX_BYTES: Final = 1024 * 1024
@@ -31,7 +32,6 @@ Item = TypeVar("Item")
 Note = TypeVar("Note")
 
 _FIRST_TEXT: Final = 4
-_TOKENS_REMEMBERED: Final = "8"
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -105,7 +105,7 @@ class Envelope:
 
     def arguments(self, names: bytes) -> list[Sent]:
         """Return the script's arguments; *names* are the fields of a snapshot."""
-        return [_encode(self._acts), names, _TOKENS_REMEMBERED, *self._texts]
+        return [_encode(self._acts), names, TOKENS_REMEMBERED, *self._texts]
 
 
 def envelopes(

@@ -26,7 +26,7 @@ from dtq.domain.change import Change
 from dtq.domain.entry import dead_letter_fields, entry_fields, milliseconds
 from dtq.domain.events import Event
 from dtq.domain.idempotency import record_of
-from dtq.domain.retention import record_lifetime, task_lifetime
+from dtq.domain.retention import mark_lifetime, record_lifetime, task_lifetime
 from dtq.domain.status import Place
 from dtq.domain.task import Receipt, place_of
 from dtq.ports.backend import BackendOptions
@@ -124,12 +124,12 @@ class Writer:
         if record is None or after.idempotency_key is None:
             return
         key = self._key(self._keys.idempotency(after.queue, after.idempotency_key))
-        lifetime = milliseconds_text(record_lifetime(change, retention=self._options.retention))
+        lifetime = milliseconds_text(record_lifetime(after, at=change.at, retention=self._options.retention))
         command = ("SET", key, json_text(record), "PX", lifetime)
         if change.starts_life:
             yield (command,)
         else:
-            yield (command, names_task(key, after.task_id, or_nothing=change.revives))
+            yield (command, names_task(key, after.task_id, or_nothing=change.may_bind_key))
 
     def _record(self, change: Change, payload: Argument) -> Iterator[Step]:
         after, stored = change.after, change.stored
@@ -142,7 +142,7 @@ class Writer:
         if makes_letter(change):
             fields += ("dlq_entry_id", FIRST_REPLY)
         yield (("HSET", key, *fields),)
-        lifetime = task_lifetime(change, retention=self._options.retention)
+        lifetime = task_lifetime(after, at=change.at, retention=self._options.retention)
         yield (("PEXPIRE", key, milliseconds_text(lifetime)),)
 
     def _telling(self, change: Change) -> Iterator[Step]:
@@ -158,7 +158,7 @@ class Writer:
         if change.marks_cancelled:
             marks = self._key(self._keys.cancelled)
             yield (("SADD", marks, after.task_id),)
-            yield (("PEXPIRE", marks, milliseconds_text(self._options.retention.task)),)
+            yield (("PEXPIRE", marks, milliseconds_text(mark_lifetime(self._options.retention))),)
         if change.audit is not None:
             yield self.audit(change.audit)
         if change.event is not None:

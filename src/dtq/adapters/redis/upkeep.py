@@ -2,20 +2,21 @@
 
 import re
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from dtq.adapters.redis.client import Reply
 from dtq.adapters.redis.codec import SNAPSHOT
 from dtq.adapters.redis.envelope import Argument, Envelope, Step, among, below
-from dtq.adapters.redis.guards import NONE, ONE, names_task
+from dtq.adapters.redis.guards import NONE, ONE, has_version, names_task
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.peeking import Range, own_task, peek, walk
+from dtq.adapters.redis.peeking import CHUNK, Range, own_task, peek, walk
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import read_many, readable
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import milliseconds
 from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.retention import record_lifetime, task_lifetime
 from dtq.domain.status import Place
 from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, place_of
 
@@ -48,40 +49,40 @@ class RedisUpkeep:
             for number, task in enumerate(tasks)
         ]
 
-    async def keep_alive(self, queue: QueueName, *, waiting_since: datetime, limit: int) -> int:
-        renewed = 0
-        for priority, stream in zip(BANDS, self._link.keys.streams(queue), strict=True):
-            older = Range(stream, end=str(milliseconds(waiting_since) - 1))
-            async for chunk in walk(self._link, older, records=True):
-                if renewed == limit:
-                    return renewed
+    async def keep_alive(
+        self, queue: QueueName, *, cursor: str, waiting_since: datetime, limit: int
+    ) -> tuple[str, int]:
+        first, _, begin = (cursor or f"{BANDS[0]} -").partition(" ")
+        end, left, renewed = str(milliseconds(waiting_since) - 1), limit, 0
+        for priority in BANDS[BANDS.index(int(first)) :]:
+            stream, is_over = self._link.keys.stream(queue, priority), False
+            while left and not is_over:
+                asked = min(left, CHUNK)
+                chunk = await peek(self._link, [Range(stream, begin, end)], limit=asked, records=True)
                 tasks = [own_task(entry, Receipt(queue, priority, entry.entry_id)) for entry in chunk]
-                aging = await self._aging([task for task in tasks if task], waiting_since=waiting_since)
-                renewed += await self._renew(aging[: limit - renewed])
-        return renewed
-
-    async def _aging(self, tasks: Sequence[Task], *, waiting_since: datetime) -> Sequence[Task]:
-        """Choose the tasks that were not renewed since: without this, a limit would always serve the same ones."""
-        keys, retention = self._link.keys, self._link.options.retention
-        left = await self._link.client.pipeline([("PTTL", keys.task(task.task_id)) for task in tasks])
-        fresh = retention.task - (self._link.clock.now() - waiting_since)
-        return [
-            task
-            for task, milliseconds_left in zip(tasks, left, strict=True)
-            if timedelta(milliseconds=milliseconds_left) < fresh
-        ]
+                renewed += await self._renew([task for task in tasks if task is not None])
+                begin = f"({chunk[-1].entry_id}" if chunk else begin
+                left, is_over = left - len(chunk), len(chunk) < asked
+            if not left:
+                return f"{priority} {begin}", renewed
+            begin = "-"
+        return "", renewed
 
     async def _renew(self, tasks: Sequence[Task]) -> int:
-        keys, retention = self._link.keys, self._link.options.retention
+        keys, retention, at = self._link.keys, self._link.options.retention, self._link.clock.now()
 
         def renew(envelope: Envelope, task: Task) -> None:
             record = envelope.key(keys.task(task.task_id))
-            steps: list[Step] = [(("PEXPIRE", record, milliseconds_text(retention.task)),)]
+            lifetime = task_lifetime(task, at=at, retention=retention)
+            steps: list[Step] = [(("PEXPIRE", record, milliseconds_text(lifetime)),)]
             if task.idempotency_key is not None:
                 key = envelope.key(keys.idempotency(task.queue, task.idempotency_key))
-                command = ("PEXPIRE", key, milliseconds_text(retention.idempotency))
+                lifetime = record_lifetime(task, at=at, retention=retention)
+                command = ("PEXPIRE", key, milliseconds_text(lifetime))
                 steps.append((command, names_task(key, task.task_id)))
-            envelope.add(steps=steps)
+            # one that has ended meanwhile has the exact lifetime of an ended task
+            guard = has_version(envelope, keys, task, task_id=task.task_id)
+            envelope.add(guards=[guard], steps=steps)
 
         return (await self._link.act_on(tasks, renew)).count("1")
 

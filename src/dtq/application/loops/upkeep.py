@@ -10,7 +10,7 @@ from dtq.application.loops.strays import Strays
 from dtq.application.nudge import StopSign
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.events import EventType, worker_event
-from dtq.domain.task import WorkerId
+from dtq.domain.task import QueueName, WorkerId
 from dtq.domain.workers import expires_in
 from dtq.ports.broker import Schedule
 from dtq.ports.environment import Clock, Ids
@@ -22,7 +22,8 @@ CLAIM_TERM: Final = timedelta(seconds=60)
 """After how long a task that a leader took on loan goes back to the schedule."""
 
 _BATCH: Final = 100
-_KEEP_ALIVE_LIMIT: Final = 100_000
+_KEEP_ALIVE_EVERY: Final = timedelta(hours=1)
+_KEEP_ALIVE_LIMIT: Final = 10_000
 _REST: Final = timedelta(milliseconds=500)
 
 
@@ -58,13 +59,16 @@ class Sweeps:
         self._silence = expires_in(heartbeat_interval)
         self._keep_alive_after = keep_alive_after
         self._missing_since: dict[WorkerId, float] = {}
+        self._to_keep_alive: list[QueueName] = []
+        self._keep_alive_cursor = ""
+        self._keep_alive_at = float("-inf")
         self._duties = (
             Duty(self._return_claims, every=timedelta(seconds=5)),
             Duty(self._remove_workers, every=heartbeat_interval),
             Duty(parts.strays.step, every=_REST),
             Duty(self._clear_queues, every=timedelta(seconds=60)),
             Duty(self._drop_marks, every=timedelta(seconds=60)),
-            Duty(self._keep_alive, every=timedelta(hours=1)),
+            Duty(self._keep_alive, every=_REST),
         )
 
     async def step(self) -> None:
@@ -115,6 +119,16 @@ class Sweeps:
             pass
 
     async def _keep_alive(self) -> None:
-        waiting_since = self._parts.clock.now() - self._keep_alive_after
-        for queue in await self._parts.queues.names():
-            await self._parts.upkeep.keep_alive(queue, waiting_since=waiting_since, limit=_KEEP_ALIVE_LIMIT)
+        """Go round the queues once in a while, a bounded part of the way at each step."""
+        now = self._parts.clock.monotonic()
+        if not self._to_keep_alive and now >= self._keep_alive_at:
+            self._to_keep_alive = [*await self._parts.queues.names()]
+            self._keep_alive_at = now + _KEEP_ALIVE_EVERY.total_seconds()
+        since = self._parts.clock.now() - self._keep_alive_after
+        for queue in self._to_keep_alive[:_BATCH]:
+            self._keep_alive_cursor, _ = await self._parts.upkeep.keep_alive(
+                queue, cursor=self._keep_alive_cursor, waiting_since=since, limit=_KEEP_ALIVE_LIMIT
+            )
+            if self._keep_alive_cursor:
+                break
+            self._to_keep_alive.remove(queue)
