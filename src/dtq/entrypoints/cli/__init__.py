@@ -8,8 +8,9 @@ from dtq import __version__
 from dtq.domain.errors import DtqError
 from dtq.entrypoints.cli import completion, dead_letters, exits, overview, queues, servers, tasks, watch
 from dtq.entrypoints.cli.exits import Exit, Unusable, print_error, report
-from dtq.entrypoints.cli.output import leave_stdout
 from dtq.entrypoints.cli.parsers import FORMATTER, more
+from dtq.entrypoints.cli.session import Terminated
+from dtq.entrypoints.cli.streams import ReaderGone, Unwritten, finish, prepare
 from dtq.entrypoints.config import SettingsError
 from dtq.entrypoints.modules import TaskModuleError
 
@@ -35,7 +36,14 @@ redis://localhost:6379/0). Task types are known by DTQ_TASK_MODULES or --tasks, 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    arguments = parser().parse_args(argv)
+    prepare()
+    try:
+        return _run(parser().parse_args(argv))
+    finally:
+        finish()
+
+
+def _run(arguments: Namespace) -> int:
     run: Callable[[Namespace], int] = arguments.run
     try:
         return run(arguments)
@@ -48,17 +56,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.USAGE
     except DtqError as error:
         return report(error, as_json=getattr(arguments, "json", False))
-    except BrokenPipeError:
-        # whoever read our output has seen enough
-        leave_stdout()
+    except ReaderGone:
         return Exit.DONE
-    except OSError as error:
-        # what the broker's connections raise is translated: this is stdout, on a full disk for instance
-        leave_stdout()
+    except (Unwritten, OSError) as error:
+        # what the broker's connections raise is translated: this is a file of ours
         print_error(f"dtq: {error}")
         return Exit.FAILED
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+    except Terminated:
+        return Exit.TERMINATED
 
 
 def parser() -> ArgumentParser:

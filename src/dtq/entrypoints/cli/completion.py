@@ -1,12 +1,12 @@
 """dtq completion: what a shell needs to complete commands and options."""
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from dtq.entrypoints.cli.exits import Exit
 from dtq.entrypoints.cli.parsers import add_command
+from dtq.entrypoints.cli.streams import write
 
 if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
@@ -38,6 +38,5 @@ def complete(arguments: Namespace) -> Exit:
     # imported late: no other command needs it
     import shtab
 
-    sys.stdout.write(shtab.complete(arguments.parser_of_all(), arguments.shell) + "\n")
-    sys.stdout.flush()
+    write(shtab.complete(arguments.parser_of_all(), arguments.shell) + "\n")
     return Exit.DONE

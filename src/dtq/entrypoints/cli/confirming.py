@@ -3,6 +3,7 @@
 import sys
 
 from dtq.entrypoints.cli.exits import Unusable
+from dtq.entrypoints.cli.streams import write_error
 
 
 def check_confirmable(*, yes: bool) -> None:
@@ -14,7 +15,6 @@ def check_confirmable(*, yes: bool) -> None:
 
 def confirm(question: str) -> None:
     """Ask at the terminal, and return where the answer is yes. Raises Unusable."""
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
+    write_error(f"{question} [y/N] ")
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise Unusable("nothing was done")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
 from dtq.entrypoints.cli.exits import Exit
-from dtq.entrypoints.cli.following import add_wait, follow
+from dtq.entrypoints.cli.following import add_wait, follow, print_known
 from dtq.entrypoints.cli.output import print_json, print_line, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_task_id, add_yes
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
@@ -89,11 +89,8 @@ def retry(arguments: Namespace) -> Exit:
         task = await container.dead_letters().requeue(arguments.task_id, by=actor(container))
         if arguments.wait is not None:
             limit = timedelta(seconds=arguments.wait)
-            return await follow(task.task_id, container, limit=limit, as_json=arguments.json)
-        if arguments.json:
-            print_json({"task_id": task.task_id, "status": task.status})
-        else:
-            print_line(f"{task.task_id} {task.status}")
+            return await follow(task.task_id, container, limit=limit, as_json=arguments.json, status=task.status)
+        print_known(task.task_id, status=task.status, as_json=arguments.json)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)

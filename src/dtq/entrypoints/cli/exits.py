@@ -1,6 +1,5 @@
 """How commands end: exit codes, and errors on stderr."""
 
-import sys
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
@@ -16,6 +15,7 @@ from dtq.domain.errors import (
     UnknownTaskType,
 )
 from dtq.domain.text import clean
+from dtq.entrypoints.cli.streams import write_error
 
 
 class Unusable(Exception):
@@ -36,6 +36,7 @@ class Exit(IntEnum):
     UNSUCCESSFUL = 8
     STILL_RUNNING = 9
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 EXIT_OF: Final[Mapping[str, Exit]] = {
@@ -66,7 +67,7 @@ HELP: Final = """exit codes:
   7 already ended or discarded
   8 --wait: the task ended without success                  9 --wait: it still ran at the limit
   70 worker: hung and gave up  75 worker: ended with work left, start it again
-  130 interrupted"""
+  130 interrupted by Ctrl-C    143 ended by SIGTERM"""
 
 WHERE_HANDLERS_ARE: Final = "DTQ_TASK_MODULES or --tasks names the modules that have handlers, dtq.demo for instance"
 
@@ -105,7 +106,7 @@ def lines_of(error: DtqError) -> list[str]:
 
 def print_error(text: str) -> None:
     """Print one line on stderr, without control characters."""
-    print(clean(text, limit=2000), file=sys.stderr)  # noqa: T201 - a command speaks by printing
+    write_error(f"{clean(text, limit=2000)}\n")
 
 
 def _problems(error: DtqError) -> tuple[FieldProblem, ...]:

@@ -1,6 +1,7 @@
 """``--wait``: looking at a task until it has ended."""
 
 import argparse
+import asyncio
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from datetime import timedelta
@@ -10,7 +11,7 @@ from dtq.application.tasks import TaskService, TaskView
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, print_error
-from dtq.entrypoints.cli.output import print_json, print_members
+from dtq.entrypoints.cli.output import print_json, print_line, print_members
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.views import full
 from dtq.ports.environment import Clock
@@ -33,11 +34,30 @@ def add_wait(parser: ArgumentParser) -> None:
 
 
 async def follow(
-    task_id: str, container: Container, *, limit: timedelta, as_json: bool, duplicate: bool = False
+    task_id: str,
+    container: Container,
+    *,
+    limit: timedelta,
+    as_json: bool,
+    duplicate: bool = False,
+    status: TaskStatus | None = None,
 ) -> Exit:
-    """Print a task once it has ended, or as it is after *limit*, and say by the exit code which."""
-    clock = container.backend().clock
-    view = await _ended(task_id, container.tasks(), clock=clock, limit=limit)
+    """Print a task once it has ended, or as it is after *limit*, and say by the exit code which.
+
+    Where the wait is cut off, by Ctrl-C or by a broker that stays away, what is known is printed: at least that there
+    is a task, which had *status* when it was last heard of. Raises what cut it off.
+    """
+    looks = _Looks(task_id, container.tasks(), clock=container.backend().clock)
+    try:
+        view = await looks.until_ended(limit)
+    except (BrokerUnavailable, asyncio.CancelledError):
+        if looks.last is not None:
+            print_view(looks.last, as_json=as_json, duplicate=duplicate)
+        else:
+            print_known(task_id, status=status, as_json=as_json, duplicate=duplicate)
+        if not as_json:
+            print_error(f"dtq: this is what is known; the task goes on without this command: dtq get {task_id} --wait")
+        raise
     print_view(view, as_json=as_json, duplicate=duplicate)
     if not view.task.is_terminal:
         return Exit.STILL_RUNNING
@@ -58,21 +78,40 @@ def print_view(view: TaskView, *, as_json: bool, duplicate: bool = False) -> Non
         )
 
 
-async def _ended(task_id: str, tasks: TaskService, *, clock: Clock, limit: timedelta) -> TaskView:
-    """Look at a task until it has ended or *limit* has passed, whatever the broker does meanwhile."""
-    ends_at = clock.monotonic() + limit.total_seconds()
-    pauses = _pauses()
-    while True:
-        try:
-            view = await tasks.get(task_id)
-        except BrokerUnavailable:
-            if clock.monotonic() >= ends_at:
-                raise
-        else:
-            if view.task.is_terminal or clock.monotonic() >= ends_at:
-                return view
-        left = timedelta(seconds=max(0.0, ends_at - clock.monotonic()))
-        await clock.sleep(min(next(pauses), left))
+def print_known(task_id: str, *, status: TaskStatus | None, as_json: bool, duplicate: bool = False) -> None:
+    """Print that there is a task, and its status; None stands for one that has ended and is not kept any more."""
+    if as_json:
+        body = {"task_id": task_id, "status": status}
+        print_json({**body, "duplicate": True} if duplicate else body)
+    else:
+        print_line(" ".join([task_id, status or "ended", *(["(duplicate)"] if duplicate else [])]))
+
+
+class _Looks:
+    """Looking at a task again and again; ``last`` is what was seen last."""
+
+    def __init__(self, task_id: str, tasks: TaskService, *, clock: Clock) -> None:
+        self.last: TaskView | None = None
+        self._task_id = task_id
+        self._tasks = tasks
+        self._clock = clock
+
+    async def until_ended(self, limit: timedelta) -> TaskView:
+        """Look until the task has ended or *limit* has passed, whatever the broker does meanwhile."""
+        clock = self._clock
+        ends_at = clock.monotonic() + limit.total_seconds()
+        pauses = _pauses()
+        while True:
+            try:
+                self.last = await self._tasks.get(self._task_id)
+            except BrokerUnavailable:
+                if clock.monotonic() >= ends_at:
+                    raise
+            else:
+                if self.last.task.is_terminal or clock.monotonic() >= ends_at:
+                    return self.last
+            left = timedelta(seconds=max(0.0, ends_at - clock.monotonic()))
+            await clock.sleep(min(next(pauses), left))
 
 
 def _pauses() -> Iterator[timedelta]:

@@ -1,6 +1,5 @@
 """What commands print on stdout: tables for people, one JSON document for programs."""
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from dtq.domain.text import clean
+from dtq.entrypoints.cli.streams import write, write_error, write_json
 
 _WIDE: Final = 250
 """The width of a table of two columns where no terminal sets one."""
@@ -41,20 +41,17 @@ _COLORS: Final = {
 
 def print_json(body: object) -> None:
     """Print *body* as one JSON document, to be read by people as well."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(body)).decode() + "\n")
-    sys.stdout.flush()
+    write_json(msgspec.json.format(msgspec.json.encode(body)))
 
 
-def print_json_line(body: object) -> None:
-    """Print *body* as one JSON document of a line."""
-    sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
-    sys.stdout.flush()
+def print_json_line(body: object, *, while_read: bool = False) -> None:
+    """Print *body* as one JSON document of a line. Raises ReaderGone where that is asked by *while_read*."""
+    write_json(msgspec.json.encode(body), while_read=while_read)
 
 
 def print_line(text: str) -> None:
     """Print one line for people."""
-    sys.stdout.write(clean(text, limit=2000) + "\n")
-    sys.stdout.flush()
+    write(clean(text, limit=2000) + "\n")
 
 
 def print_members(body: Struct) -> None:
@@ -83,7 +80,10 @@ def print_rows(headings: Sequence[str], rows: Iterable[Sequence[object]], *, emp
 
 
 def event_printer() -> Callable[[datetime, str, Sequence[str]], None]:
-    """Return what prints one event on a line; its kind in color where a terminal shows it."""
+    """Return what prints one event on a line; its kind in color where a terminal shows it.
+
+    It raises ReaderGone where nobody reads any more.
+    """
     # made once: a busy broker has thousands of events a second
     console = _console(width=_UNFOLDED)
 
@@ -93,8 +93,9 @@ def event_printer() -> Callable[[datetime, str, Sequence[str]], None]:
         line = _text(f"{moment}  ", "")
         line.append_text(_text(f"{kind:<{_KIND_WIDTH}}", style))
         line.append_text(_text(f"  {'  '.join(rest)}", ""))
-        console.print(line, soft_wrap=True)
-        sys.stdout.flush()
+        with console.capture() as captured:
+            console.print(line, soft_wrap=True)
+        write(captured.get(), while_read=True)
 
     return print_event
 
@@ -102,7 +103,7 @@ def event_printer() -> Callable[[datetime, str, Sequence[str]], None]:
 def print_warnings(warnings: Iterable[str]) -> None:
     """Print what an operator should know, on stderr."""
     for warning in warnings:
-        sys.stderr.write(f"dtq: warning: {clean(warning, limit=1000)}\n")
+        write_error(f"dtq: warning: {clean(warning, limit=1000)}\n")
 
 
 def shown(cell: object) -> str:
@@ -116,14 +117,6 @@ def shown(cell: object) -> str:
             return "yes" if cell else "no"
         case _:
             return str(cell)
-
-
-def leave_stdout() -> None:
-    """Let what is still to be written to stdout go nowhere: its reader is gone, or its disk is full."""
-    # Python would complain once more when it closes stdout
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _table(*, show_header: bool = False) -> Any:
@@ -155,8 +148,7 @@ def _print(table: Any, *, width: int | None) -> None:
     with console.capture() as captured:
         console.print(table)
     # rich fills each line with spaces up to the width
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    sys.stdout.flush()
+    write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def _cells(name: str, value: bytes) -> list[str]:

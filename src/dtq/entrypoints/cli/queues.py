@@ -1,13 +1,15 @@
 """dtq queues, queue pause, queue resume, queue stats, purge."""
 
+import asyncio
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
 from dtq.domain.admission import DEFAULT_QUEUE
+from dtq.domain.errors import BrokerUnavailable
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
-from dtq.entrypoints.cli.exits import Exit
+from dtq.entrypoints.cli.exits import Exit, print_error
 from dtq.entrypoints.cli.output import print_json, print_line, print_members, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_yes
 from dtq.entrypoints.cli.progress import progress
@@ -133,8 +135,19 @@ def purge(arguments: Namespace) -> Exit:
         waiting = stats.depth - stats.pending
         if not arguments.yes:
             confirm(f"cancel all tasks that wait in queue {arguments.queue} ({waiting})?")
+        done = 0
+
+        def count(purged: int) -> None:
+            nonlocal done
+            done = purged
+            advance(purged)
+
         with progress("purging", total=waiting) as advance:
-            purged = await queues.purge(arguments.queue, by=actor(container), on_progress=advance)
+            try:
+                purged = await queues.purge(arguments.queue, by=actor(container), on_progress=count)
+            except (BrokerUnavailable, asyncio.CancelledError):
+                print_error(f"dtq: cut off when {done} tasks of {arguments.queue} were cancelled, or a few more")
+                raise
         if arguments.json:
             print_json({"queue": arguments.queue, "purged": purged})
         else:

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import pwd
+import signal
 import socket
+import threading
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -58,16 +60,37 @@ def container_of(arguments: Namespace) -> Container:
     return build(settings, registry=registry, service="cli")
 
 
+class Terminated(Exception):
+    """SIGTERM has ended a command."""
+
+
 def with_broker(container: Container, use: Callable[[Container], Awaitable[T]]) -> T:
-    """Run *use* on an event loop of its own, and let go of the broker afterwards."""
+    """Run *use* on an event loop of its own, and let go of the broker afterwards.
+
+    Ctrl-C cancels it, and so does SIGTERM: it can say what it has done so far. Raises KeyboardInterrupt, Terminated.
+    """
+    is_terminated = False
+
+    def terminate(task: "asyncio.Task[object]") -> None:
+        nonlocal is_terminated
+        is_terminated = True
+        task.cancel()
 
     async def run() -> T:
+        this = asyncio.current_task()
+        if this is not None and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminate, this)
         try:
             return await use(container)
         finally:
             await container.backend().server.close()
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except asyncio.CancelledError:
+        if is_terminated:
+            raise Terminated from None
+        raise
 
 
 def actor(container: Container) -> Actor:

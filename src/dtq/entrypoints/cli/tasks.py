@@ -1,15 +1,16 @@
 """dtq submit, get, list, cancel."""
 
+import asyncio
 import sys
 from argparse import Namespace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dtq.application.tasks import Submitted
 from dtq.domain.status import TaskStatus
-from dtq.entrypoints.cli.exits import Exit
-from dtq.entrypoints.cli.following import add_wait, follow, print_view, seconds
-from dtq.entrypoints.cli.output import print_json, print_line, print_rows
+from dtq.entrypoints.cli.exits import Exit, Unusable, print_error
+from dtq.entrypoints.cli.following import add_wait, follow, print_known, print_view, seconds
+from dtq.entrypoints.cli.output import print_json, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit, add_task_id, add_tasks
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
 from dtq.entrypoints.container import Container
@@ -114,13 +115,17 @@ def submit(arguments: Namespace) -> int:
         return bulk.submit_file(arguments, defaults=fields)
     if arguments.type is None:
         arguments.refuse("the following arguments are required: --type")
-    payload = sys.stdin.read() if arguments.payload == "-" else arguments.payload
+    payload = _stdin_text() if arguments.payload == "-" else arguments.payload
     return _submit_one(arguments, {**fields, "payload": payload, "idempotency_key": arguments.idempotency_key})
 
 
 def _submit_one(arguments: Namespace, fields: dict[str, object]) -> Exit:
     async def use(container: Container) -> Exit:
-        submitted = await container.tasks().submit(fields)
+        try:
+            submitted = await container.tasks().submit(fields)
+        except asyncio.CancelledError:
+            print_error("dtq: interrupted while the task was being submitted: it may have been, or not")
+            raise
         if arguments.wait is None:
             return _print_submitted(submitted, as_json=arguments.json)
         return await follow(
@@ -129,6 +134,7 @@ def _submit_one(arguments: Namespace, fields: dict[str, object]) -> Exit:
             limit=timedelta(seconds=arguments.wait),
             as_json=arguments.json,
             duplicate=submitted.duplicate,
+            status=None if submitted.task is None else submitted.task.status,
         )
 
     return with_broker(container_of(arguments), use)
@@ -169,13 +175,18 @@ def cancel(arguments: Namespace) -> Exit:
 
     async def use(container: Container) -> Exit:
         task = await container.tasks().cancel(arguments.task_id, by=actor(container))
-        if arguments.json:
-            print_json({"task_id": task.task_id, "status": task.status})
-        else:
-            print_line(f"{task.task_id} {task.status}")
+        print_known(task.task_id, status=task.status, as_json=arguments.json)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
+
+
+def _stdin_text() -> str:
+    if sys.stdin is None:
+        raise Unusable("--payload: there is no stdin")
+    # JSON is UTF-8, whatever the locale says; what is none is for the checks of a payload to refuse
+    file = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read() if file is None else file.read().decode(errors="surrogateescape")
 
 
 def _row(task: TaskBody) -> tuple[object, ...]:
@@ -185,10 +196,5 @@ def _row(task: TaskBody) -> tuple[object, ...]:
 
 def _print_submitted(submitted: Submitted, *, as_json: bool) -> Exit:
     status = None if submitted.task is None else submitted.task.status
-    if as_json:
-        body: dict[str, Any] = {"task_id": submitted.task_id, "status": status}
-        print_json({**body, "duplicate": True} if submitted.duplicate else body)
-    else:
-        words = [submitted.task_id, status or "ended", *(["(duplicate)"] if submitted.duplicate else [])]
-        print_line(" ".join(words))
+    print_known(submitted.task_id, status=status, as_json=as_json, duplicate=submitted.duplicate)
     return Exit.DONE

@@ -3,6 +3,7 @@
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +66,7 @@ def watch(arguments: Namespace) -> Exit:
 async def show(fan_out: FanOut, wanted: EventFilter, *, count: int | None, as_json: bool) -> None:
     """Print events that *wanted* admits: *count* of them, or all there will ever be."""
     left = count
-    print_one = print_json_line if as_json else _for_people()
+    print_one = partial(print_json_line, while_read=True) if as_json else _for_people()
     while left is None or left > 0:
         with fan_out.listen(wanted, encode=_as_it_is) as tap:
             try:
@@ -91,7 +92,7 @@ def _print_control(control: Control, *, as_json: bool) -> None:
     if control.control is ControlKind.HEARTBEAT:
         return
     if as_json:
-        print_json_line(control)
+        print_json_line(control, while_read=True)
         return
     match control:
         case Control(control=ControlKind.SUBSCRIBED):
