@@ -2,7 +2,16 @@ from pathlib import Path
 
 import pytest
 
-from dtq.entrypoints.folder import FolderBusy, Lock, lock_path, read_settings, remove_settings, write_settings
+from dtq.entrypoints.folder import (
+    FolderBusy,
+    FolderUnusable,
+    Lock,
+    lock_path,
+    prepare,
+    read_settings,
+    remove_settings,
+    write_settings,
+)
 
 GIVEN = {"DTQ_REDIS_URL": "redis://127.0.0.1:1234/0"}
 
@@ -60,6 +69,58 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
 
     assert ({}, ()) == (found.settings, found.warnings)
     lock.close()
+
+
+def test_settings_that_cannot_be_read_are_ignored_aloud(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").mkdir()
+
+    found = read_settings(tmp_path)
+
+    assert {} == found.settings
+    assert "settings.json is ignored: Is a directory" in found.warnings[0]
+
+
+@pytest.mark.parametrize("name", [".gitignore", "lock", "server.lock", "server.log", "settings.json", "settings.new"])
+def test_a_folder_where_a_file_belongs_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+
+    with pytest.raises(FolderUnusable, match=f"/{name} is a folder where a file belongs"):
+        prepare(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "data"])
+def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "here"
+    if name:
+        folder.mkdir()
+    (folder / name).touch()
+
+    with pytest.raises(FolderUnusable, match="is a file where a folder belongs"):
+        prepare(folder)
+
+
+@pytest.mark.parametrize("name", ["lock", "server.lock", "server.log", "settings.json", "data"])
+def test_what_one_may_not_write_is_named(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare(tmp_path)
+    (tmp_path / name).mkdir() if name == "data" else (tmp_path / name).touch()
+    # not by its mode: who runs this test may be allowed everything
+    monkeypatch.setattr("os.access", lambda path, _: Path(path).name != name)
+
+    with pytest.raises(FolderUnusable, match=f"/{name} must be yours"):
+        prepare(tmp_path)
+
+
+def test_a_place_where_no_folder_can_be_made_is_named() -> None:
+    with pytest.raises(FolderUnusable, match="/proc/dtq cannot be used"):
+        prepare(Path("/proc/dtq"))
+
+
+def test_what_cannot_be_removed_stays_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").mkdir()
+
+    remove_settings(tmp_path)
+
+    assert (tmp_path / "settings.json").is_dir()
 
 
 def test_settings_are_readable_by_their_owner_only(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ OWN_SCHEMES: Final = ("redis", "rediss", "memory")
 _SERVER_SCHEMES: Final = frozenset({"redis", "rediss"})
 _DATABASE: Final = re.compile(r"[0-9]{1,4}")
 _WORD: Final = re.compile(r"[!-~]{1,100}")
+_DEFAULT_PORT: Final = 6379
 _PORT_WORDS: Final = "its port a number within 1..65535"
 
 
@@ -42,6 +43,14 @@ def redacted(url: str) -> str:
         return urlunsplit(parts._replace(**hidden))
     user, host = parts.username or "", parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{user}:***@{host}", **hidden))
+
+
+def address_of(url: str) -> tuple[str, int] | None:
+    """Return host and port of a Redis that *url* names; None where it names what only a third party knows to reach."""
+    parts = urlsplit(url)
+    if parts.scheme not in _SERVER_SCHEMES:
+        return None
+    return unquote(parts.hostname or ""), parts.port or _DEFAULT_PORT
 
 
 def url_problem(text: str) -> str | None:

@@ -80,6 +80,11 @@ class Child:
         )
         self._watch.tell(self._process.pid, self._last_signal)
 
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal; None while the program runs, and before it is started."""
+        return None if self._process is None else self._process.returncode
+
     async def ended(self) -> int:
         """Wait for the end and return the exit code, negative for a signal."""
         if self._process is None:

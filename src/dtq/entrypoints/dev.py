@@ -1,27 +1,37 @@
 """`dtq dev`: a Valkey, the API and a worker with the demo tasks, in one command that leaves nothing behind."""
 
 import asyncio
-import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from dtq.domain.text import clean
 from dtq.entrypoints import folder as work_folder
-from dtq.entrypoints.broker_url import redacted
+from dtq.entrypoints.broker_url import address_of, redacted
 from dtq.entrypoints.children import Child, Watch
 from dtq.entrypoints.config import Loaded, child_environment
-from dtq.entrypoints.embedded import LOOPBACK, NoServer, answers, command_line, find_program, free_port
-from dtq.entrypoints.folder import FolderBusy, Lock
+from dtq.entrypoints.dev_screen import banner, say
+from dtq.entrypoints.embedded import (
+    LOOPBACK,
+    NoServer,
+    answers,
+    command_line,
+    find_program,
+    free_port,
+    listens,
+    why_ended,
+)
+from dtq.entrypoints.folder import FolderBusy, FolderUnusable, Lock
 
 DEMO: Final = "dtq.demo"
 FAILED: Final = 1
 UNUSABLE: Final = 2
 START_LIMIT: Final = timedelta(seconds=30)
+BROKER_LIMIT: Final = timedelta(seconds=5)
 STALE_SERVER_LIMIT: Final = timedelta(seconds=10)
 STOP_LIMIT: Final = timedelta(seconds=10)
 LOOK_AGAIN: Final = timedelta(milliseconds=20)
@@ -38,21 +48,24 @@ def run(loaded: Loaded) -> int:
     """Run everything until Ctrl-C, or until a part cannot be kept running; return the exit code."""
     path = Path.cwd() / work_folder.NAME
     try:
-        path.mkdir(mode=0o700, exist_ok=True)
-        (path / ".gitignore").write_text("*\n")
+        work_folder.prepare(path)
         lock = Lock(work_folder.lock_path(path))
     except FolderBusy:
-        _say(f"dtq dev: another one runs in this folder already ({path})")
+        say(f"dtq dev: another one runs in this folder already ({path})")
         return FAILED
-    except OSError as error:
-        _say(f"dtq dev: {path} cannot be used: {error}")
-        return FAILED
+    except (FolderUnusable, OSError) as error:
+        say(f"dtq dev: {error}")
+        return UNUSABLE
     try:
         # not uvloop: the children are told to die with the thread that starts them
         return asyncio.run(_Dev(loaded, path=path).run())
     except (CannotStart, NoServer) as error:
-        _say(f"dtq dev: {error}")
+        say(f"dtq dev: {error}")
         return FAILED
+    except OSError as error:
+        # a file of the folder: what goes over a network is waited for, and told otherwise
+        say(f"dtq dev: {error}")
+        return UNUSABLE
     finally:
         work_folder.remove_settings(path)
         lock.close()
@@ -79,7 +92,7 @@ class _Dev:
                 changes = await self._start(parts)
                 if changes is not None:
                     await self._ending.wait()
-                    _say("\ndtq dev: finishing what runs; Ctrl-C again ends it now")
+                    say("\ndtq dev: finishing what runs; Ctrl-C again ends it now")
         finally:
             self._watch.close()
         return FAILED if self._has_failed else 0
@@ -95,6 +108,8 @@ class _Dev:
         url = self._settings.redis_url
         if "DTQ_REDIS_URL" not in self._loaded.given:
             url = await parts.enter_async_context(self._server())
+        else:
+            await self._broker_of_ones_own(url)
         port = free_port(self._settings.api_port)
         shared = {
             "DTQ_REDIS_URL": url,
@@ -106,32 +121,56 @@ class _Dev:
             "DTQ_API_HOST": LOOPBACK,
             "DTQ_API_PORT": str(port),
             "DTQ_WORKER_CONCURRENCY": str(self._settings.worker_concurrency),
+            # a new one at each start: that of a worker that died is taken until its last sign of life expires
+            "DTQ_WORKER_ID": "",
         }
+        if self._settings.worker_id:
+            say("dtq dev: DTQ_WORKER_ID is left aside: the worker has a new id each time that it is started")
         await parts.enter_async_context(self._kept(self._program("api", changes), within=STOP_LIMIT))
         self._worker = self._program("worker", changes)
         drain = timedelta(seconds=self._settings.drain_timeout_s) + STOP_LIMIT
         await parts.enter_async_context(self._kept(self._worker, within=drain))
         request = b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        await self._until(lambda: answers(port, request=request, expected=b" 200 "), what="the API")
+        why = f"the lines above tell why; the broker is {redacted(url)}"
+        await self._until(lambda: answers(port, request=request, expected=b" 200 "), what="the API", why=lambda: why)
         if self._ending.is_set():
             return None
         work_folder.write_settings(self._path, shared)
-        _say(_banner(url, port=port, path=self._path, modules=shared["DTQ_TASK_MODULES"]))
+        say(banner(url, port=port, path=self._path, modules=shared["DTQ_TASK_MODULES"]))
         return changes
 
     def _program(self, name: str, changes: Mapping[str, str]) -> Child:
         command = [sys.executable, "-m", "dtq.entrypoints.cli", name, "run"]
         return Child(name, command, environment=child_environment(changes), watch=self._watch)
 
+    async def _broker_of_ones_own(self, url: str) -> None:
+        """Wait a little for a broker that somebody else runs; one of a third party is the API's to find."""
+        address = address_of(url)
+        if address is None:
+            return
+        host, port = address
+        what = f"the broker that DTQ_REDIS_URL names, {redacted(url)},"
+        why = f"nobody takes connections at {host}:{port}; without DTQ_REDIS_URL dtq dev brings its own"
+        await self._until(lambda: listens(host, port), what=what, why=lambda: why, limit=BROKER_LIMIT)
+
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[str]:
         """Run the embedded server and give its URL; its data stays in the folder."""
         program = find_program(self._settings.redis_server_bin)
-        data = self._path / "data"
+        data, log_path = work_folder.data_path(self._path), work_folder.log_path(self._path)
         data.mkdir(mode=0o700, exist_ok=True)
         lock = await self._server_lock()
         port = free_port()
-        with (self._path / "server.log").open("wb") as log:
+
+        def why() -> str:
+            return why_ended(program, log=log_path, data=data)
+
+        async def first_answer() -> None:
+            ping = b"PING\r\n"
+            is_up = partial(answers, port, request=ping, expected=b"+PONG")
+            await self._until(is_up, what="the server", why=why, of=server)
+
+        with log_path.open("wb") as log:
             server = Child(
                 "server",
                 command_line(program, port=port, data=data),
@@ -143,9 +182,7 @@ class _Dev:
                 last_signal=signal.SIGTERM,
                 watch=self._watch,
             )
-            async with self._kept(server, within=STOP_LIMIT):
-                ping = b"PING\r\n"
-                await self._until(lambda: answers(port, request=ping, expected=b"+PONG"), what="the server")
+            async with self._kept(server, within=STOP_LIMIT, first=first_answer, why=why):
                 yield f"redis://{LOOPBACK}:{port}/0"
         lock.close()
 
@@ -155,54 +192,78 @@ class _Dev:
 
         async def is_free() -> bool:
             try:
-                found.append(Lock(self._path / "server.lock"))
+                found.append(Lock(work_folder.server_lock_path(self._path)))
             except FolderBusy:
                 return False
             return True
 
-        await self._until(is_free, what="the server of an earlier run, which must end first,", limit=STALE_SERVER_LIMIT)
+        what, lock = "the end of the server of an earlier run", work_folder.server_lock_path(self._path)
+        await self._until(is_free, what=what, why=lambda: f"it holds the lock of {lock}", limit=STALE_SERVER_LIMIT)
         if not found:
             raise CannotStart("interrupted")
         return found[0]
 
     @asynccontextmanager
-    async def _kept(self, child: Child, *, within: timedelta) -> AsyncIterator[None]:
-        """Run *child*, start it again where it ends by itself, and stop it in the end."""
+    async def _kept(
+        self,
+        child: Child,
+        *,
+        within: timedelta,
+        first: Callable[[], Awaitable[None]] | None = None,
+        why: Callable[[], str] | None = None,
+    ) -> AsyncIterator[None]:
+        """Run *child*, start it again where it ends by itself after *first*, and stop it in the end."""
         await child.start()
-        keeper = asyncio.create_task(self._keep(child), name=f"keep-{child.name}")
+        keeper: asyncio.Task[None] | None = None
         try:
+            if first is not None:
+                await first()
+            keeper = asyncio.create_task(self._keep(child, why=why), name=f"keep-{child.name}")
             yield
         finally:
             self._ending.set()
-            keeper.cancel()
-            await asyncio.wait({keeper})
+            if keeper is not None:
+                keeper.cancel()
+                await asyncio.wait({keeper})
             await child.stop(within=within)
 
-    async def _keep(self, child: Child) -> None:
+    async def _keep(self, child: Child, *, why: Callable[[], str] | None) -> None:
         for _ in range(MAX_RESTARTS):
             code = await child.ended()
             if self._ending.is_set():
                 return
             if code == UNUSABLE:
                 break
-            _say(f"dtq dev: the {child.name} ended with {code}; it is started again")
+            say(f"dtq dev: the {child.name} ended with {code}; it is started again")
             await self._pause(RESTART_PAUSE)
             if self._ending.is_set():
                 return
             await child.start()
-        _say(f"dtq dev: the {child.name} does not stay up; everything is stopped")
+        reason = "" if why is None else f": {why()}"
+        say(f"dtq dev: the {child.name} does not stay up; everything is stopped{reason}")
         self._has_failed = True
         self._ending.set()
 
     async def _until(
-        self, condition: Callable[[], Awaitable[bool]], *, what: str, limit: timedelta = START_LIMIT
+        self,
+        condition: Callable[[], Awaitable[bool]],
+        *,
+        what: str,
+        why: Callable[[], str],
+        limit: timedelta = START_LIMIT,
+        of: Child | None = None,
     ) -> None:
-        """Return when *condition* holds or the end has come. Raises CannotStart where it does not hold in time."""
+        """Return when *condition* holds or the end has come.
+
+        Raises CannotStart where it does not hold in time, or where the program *of* which it is a condition has ended.
+        """
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + limit.total_seconds()
         while not self._ending.is_set() and not await condition():
+            if of is not None and of.exit_code is not None:
+                raise CannotStart(f"{what} ended with {of.exit_code}; {why()}")
             if loop.time() > ends_at:
-                raise CannotStart(f"{what} is not there after {limit.total_seconds():g} s; see {self._path}/server.log")
+                raise CannotStart(f"{what} is not there after {limit.total_seconds():g} s; {why()}")
             await self._pause(LOOK_AGAIN)
 
     async def _pause(self, duration: timedelta) -> None:
@@ -212,29 +273,3 @@ class _Dev:
                 await self._ending.wait()
         except TimeoutError:
             return
-
-
-def _banner(url: str, *, port: int, path: Path, modules: str) -> str:
-    payload = shlex.quote('{"hello": "world"}')
-    return f"""
-dtq dev is ready. Ctrl-C finishes what runs and stops everything.
-
-  API      http://{LOOPBACK}:{port}   (what it offers: http://{LOOPBACK}:{port}/docs)
-  broker   {redacted(url)}
-  data     {path}
-  tasks    {modules}
-
-In another terminal, in this folder:
-
-  dtq submit --type echo_task --payload {payload} --wait
-"""
-
-
-def _say(text: str) -> None:
-    """Print *text*, and go on where nobody reads it any more."""
-    try:
-        for line in text.split("\n"):
-            sys.stdout.write(clean(line, limit=2000) + "\n")
-        sys.stdout.flush()
-    except OSError:
-        return

@@ -1,5 +1,6 @@
 """The folder `.dtq/`, by which commands find the `dtq dev` that was started in the same place."""
 
+import contextlib
 import fcntl
 import os
 import stat
@@ -12,6 +13,7 @@ import msgspec
 NAME: Final = ".dtq"
 _FOREIGN_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _MAX_BYTES: Final = 65_536
+_FILES: Final = (".gitignore", "lock", "server.lock", "server.log", "settings.json", "settings.new")
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +21,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
+
+
+class FolderUnusable(Exception):
+    """Something stands in the folder that does not belong there; the message names it."""
 
 
 class FolderBusy(Exception):
@@ -42,6 +48,43 @@ class Lock:
         os.close(self.descriptor)
 
 
+def prepare(folder: Path) -> None:
+    """Make *folder*, and see to it that each file in it can be written. Raises FolderUnusable."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for name in _FILES:
+            path = folder / name
+            if path.is_dir():
+                raise FolderUnusable(f"{path} is a folder where a file belongs; move it away")
+            if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+                raise FolderUnusable(f"{path} must be yours to read and write")
+        data = data_path(folder)
+        if data.exists() and not data.is_dir():
+            raise FolderUnusable(f"{data} is a file where a folder belongs; move it away")
+        if data.exists() and not os.access(data, os.R_OK | os.W_OK | os.X_OK):
+            raise FolderUnusable(f"{data} must be yours to read and write")
+        (folder / ".gitignore").write_text("*\n")
+    except FileExistsError as error:
+        raise FolderUnusable(f"{error.filename} is a file where a folder belongs; move it away") from error
+    except OSError as error:
+        raise FolderUnusable(f"{error.filename} cannot be used: {error.strerror}") from error
+
+
+def data_path(folder: Path) -> Path:
+    """Return where the server of `dtq dev` keeps its data."""
+    return folder / "data"
+
+
+def log_path(folder: Path) -> Path:
+    """Return what the server of `dtq dev` writes about itself."""
+    return folder / "server.log"
+
+
+def server_lock_path(folder: Path) -> Path:
+    """Return the file that the server of `dtq dev` holds the lock of as long as it lives."""
+    return folder / "server.lock"
+
+
 def lock_path(folder: Path) -> Path:
     """Return the file that a running `dtq dev` holds the lock of."""
     return folder / "lock"
@@ -58,8 +101,10 @@ def write_settings(folder: Path, settings: Mapping[str, str]) -> None:
 
 
 def remove_settings(folder: Path) -> None:
-    """Take back what write_settings left."""
-    _settings_path(folder).unlink(missing_ok=True)
+    """Take back what write_settings left, where that can be done."""
+    # what cannot be removed counts for nothing, because nobody holds the lock any more
+    with contextlib.suppress(OSError):
+        _settings_path(folder).unlink(missing_ok=True)
 
 
 def read_settings(folder: Path) -> Found:
@@ -69,8 +114,10 @@ def read_settings(folder: Path) -> Found:
         owner = path.stat()
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return Found()
+    except OSError as error:
+        return Found(warnings=(f"{path} is ignored: {error.strerror}",))
     if owner.st_uid != os.geteuid() or owner.st_mode & _FOREIGN_WRITE:
         return Found(warnings=(f"{path} is ignored: others than you may write it",))
     if not _is_locked(lock_path(folder)):

@@ -86,7 +86,7 @@ def run_api(arguments: Namespace) -> int:
 
 def run_dev(arguments: Namespace) -> int:
     """Run everything that is needed to try dtq, until Ctrl-C."""
-    loaded = loaded_of(arguments)
+    loaded = loaded_of(arguments, starts_dev=True)
     from dtq.entrypoints import dev
 
     return dev.run(loaded)

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -34,8 +34,11 @@ _OPTIONS: Final[Mapping[str, str]] = {
 """Options that stand for a setting, by the name that argparse gives them."""
 
 
-def loaded_of(arguments: Namespace) -> Loaded:
-    """Check all settings: those of the command line, the environment and `.dtq/`. Raises SettingsError."""
+def loaded_of(arguments: Namespace, *, starts_dev: bool = False) -> Loaded:
+    """Check all settings: those of the command line, the environment and `.dtq/`. Raises SettingsError.
+
+    What an operator should know is printed as warnings; *starts_dev* tells `dtq dev` itself from what looks for it.
+    """
     options = {
         variable: str(getattr(arguments, name))
         for name, variable in _OPTIONS.items()
@@ -45,8 +48,18 @@ def loaded_of(arguments: Namespace) -> Loaded:
     loaded = load(options=options, folder=found.settings)
     if urlsplit(loaded.settings.redis_url).scheme == "memory":
         raise SettingsError(["DTQ_REDIS_URL='memory:': API, worker and commands are processes, and share no memory"])
-    print_warnings((*loaded.warnings, *found.warnings))
+    print_warnings((*loaded.warnings, *found.warnings, *_strayed(loaded, starts_dev=starts_dev)))
     return loaded
+
+
+def _strayed(loaded: Loaded, *, starts_dev: bool) -> Iterator[str]:
+    """Say where a command goes that was probably meant for a `dtq dev` that does not run."""
+    path = Path(folder.NAME)
+    if "DTQ_REDIS_URL" not in loaded.given and not starts_dev and path.is_dir():
+        yield (
+            f"no `dtq dev` runs in this folder, which has been used for one ({path}); this goes to "
+            f"{loaded.settings.redis_url}, the default of DTQ_REDIS_URL"
+        )
 
 
 def container_of(arguments: Namespace) -> Container:
