@@ -5,21 +5,19 @@ import threading
 from datetime import timedelta
 
 import pytest
-from msgspec.structs import replace
 
 from dtq.adapters.memory import ManualClock, State, backend_of, connect
 from dtq.application.beat_runner import ThreadBeat
 from dtq.application.handover import Condition, Handover, Hold
 from dtq.application.loops.beat import Beat
 from dtq.application.settings import ExitCode, WorkerSettings
-from dtq.domain.task import LeaseToken, WorkerId
 from dtq.domain.workers import WorkerStatus
 from dtq.ports.backend import Backend, BackendOptions
 from dtq.ports.broker import HeldLease, LeaseReport
 from tests.application import handlers
 from tests.application.link import Link, Loss, over
 from tests.application.world import World
-from tests.factories import NOW, QUEUE, WORKER, a_heartbeat, a_lease, a_receipt, a_task_id
+from tests.factories import NOW, WORKER, a_heartbeat, a_lease, a_receipt, a_task_id
 
 SETTINGS = WorkerSettings(worker_id=WORKER, hostname="host", heartbeat_interval=timedelta(seconds=5))
 
@@ -88,22 +86,6 @@ async def test_a_main_loop_that_hangs_past_the_deadline_ends_the_process_and_giv
 
     assert ExitCode.HUNG in pulse.aborted
     assert pulse.link.calls["release"] > 0
-
-
-async def test_a_hung_worker_gives_up_only_what_its_tasks_say_is_its_own(world: World) -> None:
-    staff = await world.hire(concurrency=2)
-    own, others = [await world.submit("hold", timeout_ms=1000) for _ in range(2)]
-    await world.settle()
-    world.rewrite(replace(await world.task(others), lease=LeaseToken("another one's")))
-    holds = staff.worker._handover.condition.holds  # noqa: SLF001 - what its beat looks at
-    handover = staff.worker._handover  # noqa: SLF001
-    beat = Beat(handover, settings=staff.settings, heartbeat=a_heartbeat(), abort=staff.aborted.append)
-
-    await beat._give_up(staff.backend, holds)  # noqa: SLF001 - as when the main loop hangs
-
-    assert [ExitCode.HUNG] == staff.aborted
-    fetched = await world.backend.broker.fetch(QUEUE, worker=WorkerId("peer"), limit=2, reap_idle=timedelta(hours=1))
-    assert [own] == [one.task.task_id for one in fetched.deliveries if one.task is not None]
 
 
 async def test_a_hung_main_loop_that_was_replaced_is_not_waited_for() -> None:

@@ -3,15 +3,18 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from dtq.application.hand_back import HandBack
+from dtq.application.loops.beat import Beat
 from dtq.application.presence import WorkerReplaced
+from dtq.application.settings import ExitCode
 from dtq.domain.events import EventType
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import QueueName, WorkerId
+from dtq.domain.task import LeaseToken, QueueName, WorkerId
 from tests.application import handlers
-from tests.application.world import Staff, World
-from tests.factories import QUEUE
+from tests.application.world import Staff, WatchedBeat, World
+from tests.factories import QUEUE, a_heartbeat
 
 ID = WorkerId("worker-1")
 LIFETIME = 15.0
@@ -103,6 +106,18 @@ async def test_a_worker_without_a_link_ends_when_it_has_one_again(world: World) 
     assert (1, 1) == ((await world.task(task_id)).attempt, second.active)
 
 
+async def test_a_worker_whose_beat_is_dead_finds_out_by_itself(world: World) -> None:
+    await world.age_server()
+    first = await world.hire(worker_id=ID, beat=WatchedBeat([]))
+    first.link.stall("announce", "fetch")
+    await its_successor(world)
+
+    first.link.go_on()
+    await world.advance(1)
+
+    assert isinstance(first.life.exception(), WorkerReplaced)
+
+
 async def test_what_it_had_read_before_is_not_started_again(world: World) -> None:
     first = await an_absent_one(world, "fetch")
     task_id = await world.submit("hold", timeout_ms=LONG_MS)
@@ -170,3 +185,19 @@ async def test_nothing_is_handed_back_by_a_worker_that_was_replaced(world: World
 
     peer = await broker.fetch(QUEUE, worker=WorkerId("peer"), limit=1, reap_idle=timedelta(hours=1))
     assert [] == list(peer.deliveries)
+
+
+async def test_a_hung_worker_gives_up_only_what_its_tasks_say_is_its_own(world: World) -> None:
+    staff = await world.hire(concurrency=2)
+    own, others = [await world.submit("hold", timeout_ms=1000) for _ in range(2)]
+    await world.settle()
+    world.rewrite(replace(await world.task(others), lease=LeaseToken("another one's")))
+    holds = staff.worker._handover.condition.holds  # noqa: SLF001 - what its beat looks at
+    handover = staff.worker._handover  # noqa: SLF001 - the same
+    beat = Beat(handover, settings=staff.settings, heartbeat=a_heartbeat(), abort=staff.aborted.append)
+
+    await beat._give_up(staff.backend, holds)  # noqa: SLF001 - as when the main loop hangs
+
+    assert [ExitCode.HUNG] == staff.aborted
+    fetched = await world.backend.broker.fetch(QUEUE, worker=WorkerId("peer"), limit=2, reap_idle=timedelta(hours=1))
+    assert [own] == [one.task.task_id for one in fetched.deliveries if one.task is not None]

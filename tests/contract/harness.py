@@ -73,6 +73,10 @@ class Harness(Protocol):
         """Make one priority of a queue unreadable, for good."""
         ...
 
+    async def garble(self, task_id: TaskId) -> None:
+        """Make the record of a stored task unreadable, for good."""
+        ...
+
     async def lose_reply(self) -> None:
         """Let the next call of a broker method that writes be carried out, and its answer be lost."""
         ...

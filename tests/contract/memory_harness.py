@@ -77,6 +77,9 @@ class MemoryHarness:
     async def spoil(self, queue: QueueName, *, priority: int) -> None:
         self._state.faults.spoiled.add((queue, priority))
 
+    async def garble(self, task_id: TaskId) -> None:
+        self._state.faults.garbled.add(task_id)
+
     async def lose_reply(self) -> None:
         self._state.faults.loses_next_reply = True
 

@@ -166,6 +166,9 @@ class RedisHarness:
     async def spoil(self, queue: QueueName, *, priority: int) -> None:
         await self._own.call("SET", self._keys.stream(queue, priority), "spoiled")
 
+    async def garble(self, task_id: TaskId) -> None:
+        await self._own.call("HSET", self._keys.task(task_id), "status", "garbled")
+
     async def lose_reply(self) -> None:
         self._client.loses_next_reply = True
 

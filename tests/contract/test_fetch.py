@@ -249,6 +249,46 @@ async def test_a_priority_that_cannot_be_read_is_named_and_hides_no_other(harnes
     assert "p4" in fetched.faults[0]
 
 
+async def test_a_record_that_cannot_be_read_makes_only_its_own_entry_unreadable(harness: Harness) -> None:
+    first, garbled, last = [await submit(harness, priority=4) for _ in range(3)]
+    low = await submit(harness, priority=1)
+    await harness.garble(garbled.task_id)
+
+    fetched = await harness.backend.broker.fetch(QUEUE, worker=WORKER, limit=9, reap_idle=VISIBILITY)
+
+    assert [one.receipt for one in (first, last, low)] == [one.receipt for one in fetched.deliveries]
+    assert [garbled.receipt] == [one.receipt for one in fetched.unreadable]
+    assert fetched.unreadable[0].reason
+    assert [] == list(fetched.faults)
+    assert garbled.receipt in await harness.backend.broker.owned(QUEUE, worker=WORKER)
+
+
+async def test_an_unreadable_entry_counts_toward_the_limit_and_comes_round_when_it_was_idle(harness: Harness) -> None:
+    garbled, low = await submit(harness, priority=4), await submit(harness, priority=1)
+    await harness.garble(garbled.task_id)
+    broker = harness.backend.broker
+
+    first = await broker.fetch(QUEUE, worker=WORKER, limit=1, reap_idle=VISIBILITY)
+    second = await broker.fetch(QUEUE, worker=PEER, limit=1, reap_idle=VISIBILITY)
+    await harness.advance(VISIBILITY)
+    third = await broker.fetch(QUEUE, worker=PEER, limit=1, reap_idle=VISIBILITY)
+
+    assert ([], [garbled.receipt]) == (list(first.deliveries), [one.receipt for one in first.unreadable])
+    assert ([low.receipt], []) == ([one.receipt for one in second.deliveries], list(second.unreadable))
+    assert ([], [garbled.receipt]) == (list(third.deliveries), [one.receipt for one in third.unreadable])
+
+
+async def test_an_unreadable_entry_that_the_worker_holds_is_named_too(harness: Harness) -> None:
+    garbled = await submit(harness, priority=4)
+    await harness.garble(garbled.task_id)
+    await take(harness, limit=0)
+    woken = await harness.backend.broker.wait(QUEUE, worker=WORKER, timeout=seconds(1))
+
+    fetched = await harness.backend.broker.fetch(QUEUE, worker=WORKER, limit=1, reap_idle=None, held=woken)
+
+    assert [garbled.receipt] == list(woken) == [one.receipt for one in fetched.unreadable]
+
+
 async def test_what_a_fetch_took_whose_reply_was_lost_is_owned(harness: Harness) -> None:
     high, low = await submit(harness, priority=9), await submit(harness, priority=1)
     await harness.backend.queues.register(QUEUE)

@@ -18,6 +18,7 @@ from dtq.application.loops.upkeep import Sweeps, UpkeepParts
 from dtq.application.nudge import Nudge, StopSign
 from dtq.application.reaping import Reaping
 from dtq.application.running import Running
+from dtq.application.set_aside import SetAside
 from dtq.application.settings import WorkerSettings
 from dtq.application.settling import Settling
 from dtq.application.starting import Starting
@@ -69,13 +70,9 @@ class Crew:
         self.leases = Leases(
             tools.backend.broker, worker=settings.worker_id, in_flight=self.in_flight, observer=tools.observer
         )
-        self.hand_back = HandBack(
-            tools.backend.broker,
-            signals=tools.backend.signals,
-            tenure=tools.tenure,
-            worker=settings.worker_id,
-            queue=settings.queue,
-            on_done=self.reaping.ask,
+        self.hand_back = self._hand_back()
+        self.set_aside = SetAside(
+            clock=clock, observer=tools.observer, queue=settings.queue, rest=settings.visibility_timeout
         )
         self.pool = ThreadPoolExecutor(max_workers=settings.concurrency, thread_name_prefix="dtq-handler")
         self.settling = self._settling()
@@ -105,6 +102,17 @@ class Crew:
         except BrokerUnavailable as error:
             # the beat asks again within a second
             self._tools.observer.noticed("cancellation_unseen", task_id=task_id, error=type(error).__name__)
+
+    def _hand_back(self) -> HandBack:
+        tools = self._tools
+        return HandBack(
+            tools.backend.broker,
+            signals=tools.backend.signals,
+            tenure=tools.tenure,
+            worker=tools.settings.worker_id,
+            queue=tools.settings.queue,
+            on_done=self.reaping.ask,
+        )
 
     def _settling(self) -> Settling:
         tools = self._tools
@@ -155,6 +163,7 @@ class Crew:
             reaping=self.reaping,
             starting=starting,
             hand_back=self.hand_back,
+            set_aside=self.set_aside,
             tenure=tools.tenure,
             nudge=tools.nudge,
             stop=tools.stop,

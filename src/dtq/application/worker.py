@@ -181,7 +181,7 @@ class Worker:
         abandoned = await crew.running.abandon()
         # from here on nothing is extended, so that what is handed back stays handed back
         await self._beat_runner.stop()
-        is_back = await self._try("hand_back", partial(crew.hand_back.give_all_but, ()))
+        is_back = await self._try("hand_back", partial(crew.hand_back.give_all_but, crew.set_aside.receipts))
         await self._try("presence", self._presence.leave)
         is_whole = is_back and not abandoned and not self._is_stuck
         self._observer.noticed("drained", abandoned=abandoned, stuck=self._is_stuck)

@@ -30,16 +30,25 @@ class Delivery(Struct, frozen=True, kw_only=True):
     cancelled: bool = False
 
 
+class UnreadableEntry(Struct, frozen=True):
+    """An entry whose task has a record, but none that can be read: nobody can run it, and nobody may drop it."""
+
+    receipt: Receipt
+    reason: str
+
+
 class Fetch(Struct, frozen=True, kw_only=True):
     """What one sweep brought: deliveries, highest priority first, and the broker's time.
 
     ``faults`` names each priority that could not be read, with the reason; what others gave is in ``deliveries``.
+    ``unreadable`` are the entries that were taken like a delivery, and whose task's record cannot be read.
     """
 
     deliveries: Sequence[Delivery]
     now: datetime
     paused: bool = False
     faults: Sequence[str] = ()
+    unreadable: Sequence[UnreadableEntry] = ()
 
 
 class HeldLease(Struct, frozen=True, kw_only=True):
@@ -114,7 +123,8 @@ class WorkQueue(Protocol):
 
         Within a priority: entries of *held* (which this worker owns already) first, then, where *reap_idle* is given,
         entries whose owner has been idle for that long, then fresh ones. Entries of *held* that do not fit stay owned
-        and are not returned. A paused queue gives nothing. A queue whose groups are lost is repaired.
+        and are not returned. A paused queue gives nothing. A queue whose groups are lost is repaired. A record that
+        cannot be read makes only its own entry unreadable, which counts toward *limit*.
         """
         ...
 

@@ -61,7 +61,7 @@ async def test_a_record_that_somebody_spoiled_stops_no_other_work(backend: Backe
     fetched = await backend.broker.fetch(QUEUE, worker=WORKER, limit=9, reap_idle=None)
 
     assert 2 == len(fetched.deliveries)
-    assert [True] == [spoiled in fault for fault in fetched.faults]
+    assert [True] == [spoiled in one.reason for one in fetched.unreadable]
     assert 2 == len(await backend.broker.recent(queue=None, status=None, limit=9))
     with pytest.raises(BrokerUnavailable):
         await backend.broker.load(spoiled)

@@ -9,7 +9,7 @@ from dtq.adapters.memory.streams import BANDS, Stream, position
 from dtq.domain.entry import malformed_fields
 from dtq.domain.events import EventType, task_event
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, Task, Version, WorkerId
-from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport
+from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, UnreadableEntry
 
 _HANDED_BACK: Final = timedelta(days=1).total_seconds()
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
@@ -31,6 +31,7 @@ def fetch(
     found = state.queue(queue)
     found.consumers.add(worker)
     deliveries: list[Delivery] = []
+    unreadable: list[UnreadableEntry] = []
     faults: list[str] = []
     for priority in BANDS:
         if (queue, priority) in state.faults.spoiled:
@@ -42,14 +43,17 @@ def fetch(
             state,
             stream,
             worker=worker,
-            limit=limit - len(deliveries),
+            limit=limit - len(deliveries) - len(unreadable),
             reap_idle=reap_idle,
             held=sorted(mine, key=position),
         )
-        deliveries += [
-            state.delivery(Receipt(queue, priority, entry_id), stream.entries[entry_id]) for entry_id in taken
-        ]
-    return Fetch(deliveries=tuple(deliveries), now=now, faults=tuple(faults))
+        for entry_id in taken:
+            receipt, fields = Receipt(queue, priority, entry_id), stream.entries[entry_id]
+            if fields.get("task_id", "") in state.faults.garbled:
+                unreadable.append(UnreadableEntry(receipt, "the record is garbled"))
+            else:
+                deliveries.append(state.delivery(receipt, fields))
+    return Fetch(deliveries=tuple(deliveries), now=now, faults=tuple(faults), unreadable=tuple(unreadable))
 
 
 def _take(
@@ -78,6 +82,7 @@ def read_one_each(state: State, queue: QueueName, *, worker: WorkerId) -> list[R
     return [
         Receipt(queue, priority, entry_id)
         for priority, stream in found.bands.items()
+        if (queue, priority) not in state.faults.spoiled
         for entry_id in stream.read(owner=worker, now=now, limit=1)
     ]
 

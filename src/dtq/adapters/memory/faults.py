@@ -1,7 +1,7 @@
 """The harm that a test may do to the memory adapter, which otherwise never fails."""
 
 from dtq.domain.errors import BrokerOutOfMemory, OutcomeUnknown
-from dtq.domain.task import QueueName
+from dtq.domain.task import QueueName, TaskId
 
 
 class Stopped(Exception):
@@ -16,6 +16,7 @@ class Faults:
         self.loses_next_reply = False
         self.writes_left: int | None = None
         self.spoiled: set[tuple[QueueName, int]] = set()
+        self.garbled: set[TaskId] = set()
 
     def before_write(self) -> None:
         """Raise Stopped where a step may write no more."""

@@ -14,13 +14,15 @@ from dtq.domain.entry import milliseconds, moment
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import AttemptRecord, Failure, Task, WorkerId
+from dtq.domain.text import clean
 
 PAYLOAD: Final = "payload"
 VERSION: Final = "version"
 
-Values = Sequence[str | None]
-"""The values of SNAPSHOT's fields, as the server answers them."""
+Values = Sequence[str | None] | str
+"""The values of SNAPSHOT's fields, as the server answers them; where there is no hash, why it did not."""
 
+_MAX_REASON: Final = 100
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _STATUSES: Final[Mapping[str, TaskStatus]] = {status.value: status for status in TaskStatus}
 
@@ -161,6 +163,8 @@ _NOTHING: Final = (None,) * len(Task.__struct_fields__)
 
 def task_of(values: Values | None, *, payload: str | None = None) -> Task | None:
     """Read a task from the values of SNAPSHOT; None where there is no record. Raises UnreadableRecord."""
+    if isinstance(values, str):
+        raise UnreadableRecord(f"the record of a task cannot be read: {clean(values, limit=_MAX_REASON)}")
     if not values or not values[0]:
         return None
     try:

@@ -19,7 +19,7 @@ from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import malformed_fields
 from dtq.domain.events import EventType, task_event
 from dtq.domain.task import EntryId, QueueName, Receipt, Version, WorkerId
-from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport
+from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, UnreadableEntry
 
 BITE: Final = 8
 """How many entries are read before their size is looked at."""
@@ -58,15 +58,17 @@ async def fetch(
             _held_by_band(queue, held),
         ),
     )
-    deliveries: list[Delivery] = []
-    problems = [f"p{BANDS[band - 1]}: {reason}" for band, reason in faults]
-    for band, entry_id, fields, values, marked in entries:
-        receipt = Receipt(queue, BANDS[band - 1], EntryId(entry_id))
-        try:
-            deliveries.append(_delivery(receipt, pairs(fields), values, cancelled=marked == 1))
-        except UnreadableRecord as error:
-            problems.append(f"p{receipt.priority}: {error}")
-    return Fetch(deliveries=deliveries, now=link.clock.now(), paused=paused == 1, faults=problems)
+    taken = [
+        _entry(Receipt(queue, BANDS[band - 1], EntryId(entry_id)), pairs(fields), values, cancelled=marked == 1)
+        for band, entry_id, fields, values, marked in entries
+    ]
+    return Fetch(
+        deliveries=[one for one in taken if isinstance(one, Delivery)],
+        now=link.clock.now(),
+        paused=paused == 1,
+        faults=[f"p{BANDS[band - 1]}: {reason}" for band, reason in faults],
+        unreadable=[one for one in taken if isinstance(one, UnreadableEntry)],
+    )
 
 
 async def wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
@@ -194,6 +196,9 @@ def _position(entry_id: str) -> tuple[int, int]:
     return int(moment), int(sequence)
 
 
-def _delivery(receipt: Receipt, fields: dict[str, str], values: Reply, *, cancelled: bool) -> Delivery:
-    task = task_of(values, payload=fields.get(PAYLOAD))
+def _entry(receipt: Receipt, fields: dict[str, str], values: Reply, *, cancelled: bool) -> Delivery | UnreadableEntry:
+    try:
+        task = task_of(values, payload=fields.get(PAYLOAD))
+    except UnreadableRecord as error:
+        return UnreadableEntry(receipt, str(error))
     return Delivery(receipt=receipt, fields=fields, task=task, cancelled=cancelled)

@@ -12,6 +12,7 @@ from dtq.application.in_flight import InFlight
 from dtq.application.leases import Leases
 from dtq.application.nudge import Nudge, StopSign
 from dtq.application.reaping import Reaping
+from dtq.application.set_aside import SetAside
 from dtq.application.starting import Starting
 from dtq.application.tenure import Tenure
 from dtq.domain.task import QueueName, Receipt, WorkerId
@@ -37,6 +38,7 @@ class PollParts(Struct, frozen=True, kw_only=True):
     reaping: Reaping
     starting: Starting
     hand_back: HandBack
+    set_aside: SetAside
     tenure: Tenure
     nudge: Nudge
     stop: StopSign
@@ -99,7 +101,8 @@ class Poll:
             self._waiting = None
         await parts.leases.extend_all()
         await parts.starting.resolve()
-        await parts.hand_back.give_all_but({hold.lease.receipt for hold in parts.in_flight.holds})
+        running = {hold.lease.receipt for hold in parts.in_flight.holds}
+        await parts.hand_back.give_all_but(running.union(parts.set_aside.receipts))
         parts.reaping.recovered()
         self._is_dry = False
 
@@ -115,7 +118,7 @@ class Poll:
         if self._is_dry and not woken and not is_reaping:
             return self._await_work()
         fetched, deliveries = await self._fetch(woken, room=room, is_reaping=is_reaping)
-        taken = [delivery.receipt for delivery in deliveries]
+        taken = {one.receipt for one in deliveries}.union(one.receipt for one in fetched.unreadable)
         if parts.stop.is_raised():
             # nothing starts any more: what was taken is handed back by finish()
             return None
@@ -135,9 +138,10 @@ class Poll:
             reap_idle=parts.reaping.idle if is_reaping else None,
             held=woken,
         )
+        parts.set_aside.add(fetched.unreadable)
         deliveries = [one for one in fetched.deliveries if not parts.in_flight.owns(one.receipt)]
         if is_reaping:
-            parts.reaping.done(is_whole=len(fetched.deliveries) < room)
+            parts.reaping.done(is_whole=len(fetched.deliveries) + len(fetched.unreadable) < room)
         if parts.reaping.observe(fetched.now, asked_at=asked_at):
             parts.observer.noticed("clock_jumped", queue=self._queue)
             # their owners may be alive, and only seem silent: they win these entries back by their next extension
@@ -153,7 +157,7 @@ class Poll:
             parts.observer.noticed("sweep_incomplete", queue=self._queue, reason="; ".join(fetched.faults))
             self._is_doubted = True
             return None if fetched.deliveries else PAUSE
-        if fetched.deliveries:
+        if fetched.deliveries or fetched.unreadable:
             return None
         if not is_reaping:
             parts.reaping.ask()

@@ -9,7 +9,8 @@ local reports = {}
 for number = 1, #KEYS / 2 do
   local record, stream = KEYS[2 * number - 1], KEYS[2 * number]
   local lease, id = ARGV[2 * number + 1], ARGV[2 * number + 2]
-  local stored = redis.call('HMGET', record, 'lease', 'cancel_requested')
+  -- a key of another type names no lease, and must not cost the neighbors theirs
+  local stored = redis.pcall('HMGET', record, 'lease', 'cancel_requested')
   if stored[1] == lease then
     -- JUSTID: the body is not wanted, and an extension is no delivery. The group may be lost: the lease still counts.
     redis.pcall('XCLAIM', stream, group, worker, 0, id, 'JUSTID')

@@ -5,8 +5,9 @@
 -- ARGV[5]  entries of one bite, [6] bytes after which no further bite is taken, [7] queue,
 -- ARGV[8]  what the key of a task's record begins with, [9] the fields of a snapshot (msgpack),
 -- ARGV[10] ids that the worker holds already, one list a band (msgpack)
--- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked}, a
---          fault is {band, reason}. A band that fails leaves what the others gave.
+-- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked},
+--          with the reason in place of a snapshot that cannot be had; a fault is {band, reason}. A band that fails
+--          leaves what the others gave.
 
 local group, worker, room, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local bite, budget, queue, prefix = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
@@ -27,7 +28,9 @@ local function add(band, entry)
     if fields[i] == 'task_id' then task_id = fields[i + 1] end
     budget = budget - #fields[i + 1]
   end
-  local record = redis.call('HMGET', prefix .. task_id, unpack(names))
+  -- a key of another type spoils its own entry only: the reason stands where the snapshot would
+  local record = redis.pcall('HMGET', prefix .. task_id, unpack(names))
+  record = record.err or record
   entries[#entries + 1] = {band, id, fields, record, redis.call('SISMEMBER', marks, task_id)}
   room = room - 1
 end

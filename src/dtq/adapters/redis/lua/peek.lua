@@ -16,8 +16,9 @@ local function see(number, entry)
   for i = 1, #entry[2], 2 do
     if entry[2][i] == 'task_id' then task_id = entry[2][i + 1] end
   end
-  local record = #names > 0 and redis.call('HMGET', prefix .. task_id, unpack(names))
-  seen[#seen + 1] = {number, entry[1], task_id, record}
+  -- a key of another type spoils its own entry only: the reason stands where the snapshot would
+  local record = #names > 0 and redis.pcall('HMGET', prefix .. task_id, unpack(names))
+  seen[#seen + 1] = {number, entry[1], task_id, record and record.err or record}
 end
 
 for number = 1, #KEYS do

@@ -13,7 +13,9 @@ if redis.call('GET', lock) == leader then
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', schedule, '-inf', now, 'LIMIT', 0, count)) do
     redis.call('ZADD', claims, now, id)
     redis.call('ZREM', schedule, id)
-    taken[#taken + 1] = {id, redis.call('HMGET', prefix .. id, unpack(names))}
+    -- a key of another type spoils its own id only: the reason stands where the snapshot would
+    local record = redis.pcall('HMGET', prefix .. id, unpack(names))
+    taken[#taken + 1] = {id, record.err or record}
   end
 end
 local time = redis.call('TIME')

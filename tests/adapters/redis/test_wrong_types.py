@@ -1,0 +1,62 @@
+"""Keys of another type, as a stranger leaves them among ours: each spoils what it stands for, and nothing else."""
+
+from datetime import timedelta
+
+from dtq.domain.task import Task
+from tests.adapters.redis.schema import Schema
+from tests.contract.steps import PEER, VISIBILITY, claim_due, held_lease, now, run, seconds, submit, take
+from tests.factories import QUEUE, WORKER
+
+
+async def replace_record(schema: Schema, task: Task) -> None:
+    key = schema.keys.task(task.task_id)
+    await schema.call("DEL", key)
+    await schema.call("SET", key, "a stranger's")
+
+
+async def test_a_record_of_another_type_makes_only_its_own_entry_unreadable(schema: Schema) -> None:
+    first, bad, last = [await submit(schema.harness, priority=4) for _ in range(3)]
+    low = await submit(schema.harness, priority=1)
+    await replace_record(schema, bad)
+
+    fetched = await schema.harness.backend.broker.fetch(QUEUE, worker=WORKER, limit=9, reap_idle=VISIBILITY)
+
+    assert [one.receipt for one in (first, last, low)] == [one.receipt for one in fetched.deliveries]
+    assert [bad.receipt] == [one.receipt for one in fetched.unreadable]
+    assert "WRONGTYPE" in fetched.unreadable[0].reason
+    assert [] == list(fetched.faults)
+
+
+async def test_a_record_of_another_type_costs_its_neighbors_no_lease(schema: Schema) -> None:
+    good, bad = [await run(schema.harness) for _ in range(2)]
+    await replace_record(schema, bad)
+    await schema.harness.advance(VISIBILITY)
+
+    reports = await schema.harness.backend.broker.extend([held_lease(bad), held_lease(good)], worker=WORKER)
+
+    assert [False, True] == [report.kept for report in reports]
+    reaped = await take(schema.harness, worker=PEER, reap_idle=VISIBILITY)
+    assert [] == list(reaped)
+
+
+async def test_a_record_of_another_type_keeps_nobody_in_the_schedule(schema: Schema) -> None:
+    tasks = [await submit(schema.harness, delay=seconds(number)) for number in (1, 2, 3)]
+    await replace_record(schema, tasks[1])
+    await schema.harness.advance(timedelta(seconds=5))
+
+    taken = await claim_due(schema.harness, at=now(schema.harness))
+
+    ids = [one.task_id if isinstance(one, Task) else one for one in taken]
+    assert [task.task_id for task in tasks] == ids
+    assert tasks[1].task_id == taken[1]
+
+
+async def test_a_record_of_another_type_hides_no_waiting_task(schema: Schema) -> None:
+    first, bad, last = [await submit(schema.harness, priority=4) for _ in range(3)]
+    await replace_record(schema, bad)
+
+    found = await schema.harness.backend.queues.undelivered(QUEUE, limit=10)
+
+    assert [first.task_id, bad.receipt, last.task_id] == [
+        one.task_id if isinstance(one, Task) else one for one in found
+    ]
