@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 
@@ -18,6 +18,7 @@ from dtq.entrypoints.config import Settings
 from dtq.entrypoints.container import Container, build, take_over_logging
 from dtq.entrypoints.http import stream_protocol
 from dtq.entrypoints.http.app import create_app
+from dtq.entrypoints.http.stream_protocol import StreamHttp
 from dtq.handlers.registry import Registry
 
 FIRST_LOOK: Final = timedelta(seconds=2)
@@ -60,6 +61,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+def uvicorn_config(app: Any, *, http: type[StreamHttp] = StreamHttp) -> uvicorn.Config:
+    """Return how uvicorn is to serve *app*."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        http=http,
+        ws=stream_protocol.StreamSocket,
+        **stream_protocol.SOCKET_OPTIONS,
+        timeout_graceful_shutdown=int(GRACE.total_seconds()),
+    )
+
+
 async def _serve(container: Container, listener: socket.socket) -> int:
     log = container.log()
     try:
@@ -70,19 +86,7 @@ async def _serve(container: Container, listener: socket.socket) -> int:
         return UNUSABLE
     except (BrokerUnavailable, TimeoutError) as error:
         log.noticed("broker_not_ready", error_class=type(error).__name__)
-    server = _Server(
-        uvicorn.Config(
-            create_app(container),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-            http=stream_protocol.StreamHttp,
-            ws=stream_protocol.StreamSocket,
-            **stream_protocol.SOCKET_OPTIONS,
-            timeout_graceful_shutdown=int(GRACE.total_seconds()),
-        )
-    )
+    server = _Server(uvicorn_config(create_app(container)))
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

@@ -14,8 +14,8 @@ from dtq.domain.events import Event, EventType
 _ROUTINE: Final = frozenset({"audit", "draining", "drained", "queue_retired"})
 """What is noticed in the ordinary course of things."""
 
-_QUIET: Final = frozenset({"submission_rejected"})
-"""What strangers could fill the log with; it is counted, too."""
+_QUIET: Final = frozenset({"submission_rejected", "client_gone"})
+"""What strangers could fill the log with."""
 
 _WORRYING: Final = frozenset({EventType.TASK_FAILED, EventType.TASK_DEAD_LETTERED, EventType.WORKER_STALE})
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, Response
-from litestar.exceptions import HTTPException, ValidationException
+from litestar.exceptions import HTTPException, InternalServerException, ValidationException
 from litestar.types import ExceptionHandlersMap
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -15,6 +15,7 @@ from dtq.domain.errors import (
     DtqError,
     FieldProblem,
     IdempotencyInProgress,
+    InvalidRequest,
     OutcomeUnknown,
     QueueFull,
     Unauthorized,
@@ -77,6 +78,9 @@ MEANINGS: Final[Mapping[str, str]] = {
 }
 """What each code tells, for people."""
 
+_CLIENT_GONE: Final = "client disconnected prematurely"
+"""What Litestar says of a client that leaves within its request; it has no exception of its own for that."""
+
 _FRAMEWORK_CODES: Final = {
     HTTPStatus.NOT_FOUND: "NOT_FOUND",
     HTTPStatus.METHOD_NOT_ALLOWED: "METHOD_NOT_ALLOWED",
@@ -109,6 +113,10 @@ def exception_handlers(observer: Observer) -> ExceptionHandlersMap:
         return refusal(error)
 
     def framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+        if isinstance(error, InternalServerException) and error.detail == _CLIENT_GONE:
+            # nobody will read the answer, and nothing is wrong here
+            observer.noticed("client_gone")
+            return _response(_problem(InvalidRequest.code, _CLIENT_GONE), headers={})
         if error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return unforeseen(request, error)
         if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
@@ -140,6 +148,11 @@ def problem_of(error: DtqError) -> Problem:
         problem = msgspec.structs.replace(problem, task_id=error.task_id)
     wait = _retry_after(error)
     return problem if wait is None else msgspec.structs.replace(problem, retry_after_s=wait)
+
+
+def problem_text(status: HTTPStatus, why: str) -> bytes:
+    """Describe what never became a request, and has the status of its fault instead of its code's."""
+    return msgspec.json.encode(Problem(status=status, title=status.phrase, code=InvalidRequest.code, detail=why))
 
 
 def _detail_of(error: DtqError) -> str:

@@ -9,9 +9,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from dtq.entrypoints.http.bounded_http import BoundedHttp
 
 FRAMES: Final = "dtq.frames"
 """In the scope: `websocket.send` may have a member of this name, any number of whole frames."""
@@ -58,7 +59,7 @@ def _control_of(transport: asyncio.Transport) -> dict[Any, Any]:
     }
 
 
-class StreamHttp(HttpToolsProtocol):
+class StreamHttp(BoundedHttp):
     """HTTP whose application has a say about the connection."""
 
     def on_message_begin(self) -> None:
