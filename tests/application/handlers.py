@@ -152,6 +152,7 @@ VALUES: dict[str, Any] = {
     "nothing": None,
     "nan": {"a": [1, float("nan"), None]},
     "infinity": float("inf"),
+    "nan_key": {"a": {float("nan"): 1}},
     "null": {"a": None, "b": [1.5, None]},
     "surrogate": "\ud800",
     "object": object(),

@@ -101,7 +101,7 @@ async def test_a_payload_that_is_no_json_object_is_given_up_after_one_attempt(wo
     assert [] == handlers.runs
 
 
-@pytest.mark.parametrize("value", ["nan", "infinity", "surrogate", "object", "circle"])
+@pytest.mark.parametrize("value", ["nan", "infinity", "nan_key", "surrogate", "object", "circle"])
 async def test_a_result_that_is_no_json_fails_for_good(world: World, value: str) -> None:
     await world.hire()
 

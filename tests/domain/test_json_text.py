@@ -1,6 +1,12 @@
-import pytest
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
 
-from dtq.domain.json_text import MAX_DEPTH, JsonProblem, is_too_deep, object_problem, parse_object
+import pytest
+from msgspec import Raw, convert, json
+
+from dtq.domain.json_text import MAX_DEPTH, JsonProblem, is_too_deep, object_problem, parse_object, written
 
 HOSTILE_BYTES = 262_144
 """The size of the largest payload by default."""
@@ -143,3 +149,53 @@ def test_a_lone_surrogate_is_called_by_its_name(text: str) -> None:
 @pytest.mark.parametrize("text", ['{"a": "\\ud83d\\ude00", "b": NaN}', '{"a": "\\\\ud800", "b": NaN}'])
 def test_nothing_else_is_called_a_lone_surrogate(text: str) -> None:
     assert "lone surrogate" not in (object_problem(text) or "lone surrogate")
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@dataclass
+class Measured:
+    length: float
+
+
+@pytest.mark.parametrize(
+    "value",
+    [NAN, [1, -INFINITY], ({"a": NAN},), {NAN: 1}, {INFINITY: 1}, {-INFINITY: 1}, [{"a": {NAN: "x"}}], Measured(NAN)],
+    ids=repr,
+)
+def test_what_is_not_finite_is_not_written_wherever_it_stands(value: object) -> None:
+    with pytest.raises(ValueError, match="numbers must be finite"):
+        written(value)
+
+
+@pytest.mark.parametrize("value", ["\ud800", Raw(b"{"), Raw(b"1 2"), Raw(b"NaN")], ids=repr)
+def test_what_would_be_no_json_is_not_written(value: object) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        written(value)
+
+
+@pytest.mark.parametrize("value", [object(), {None: 1}, {(1, 2): 3}, {True: 1}, 1j], ids=repr)
+def test_what_has_no_form_in_json_is_not_written(value: object) -> None:
+    with pytest.raises(TypeError):
+        written(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        ({"nan": None, "inf": 1, "a": '"nan":'}, dict, '{"nan":null,"inf":1,"a":"\\"nan\\":"}'),
+        (b"ab", bytes, '"YWI="'),
+        ({1}, set[int], "[1]"),
+        ((1, "a"), tuple[int, str], '[1,"a"]'),
+        ({1: "a"}, dict[int, str], '{"1":"a"}'),
+        (Decimal("1.10"), Decimal, '"1.10"'),
+        (timedelta(days=1), timedelta, '"P1D"'),
+        (Measured(1.5), Measured, '{"length":1.5}'),
+        (2**80, int, "1208925819614629174706176"),
+    ],
+    ids=repr,
+)
+def test_what_json_has_no_word_for_is_written_so_that_its_type_reads_it(value: object, kind: Any, text: str) -> None:
+    assert text == written(value).decode()
+    assert value == convert(json.decode(text), kind, str_keys=True)

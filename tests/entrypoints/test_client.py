@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from msgspec import convert, json
 
 from dtq import AsyncClient, Submission
 from dtq.domain.errors import (
@@ -14,9 +15,10 @@ from dtq.domain.errors import (
     TaskTerminal,
     UnknownTaskType,
 )
+from dtq.domain.json_text import written
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.client.direct import BrokerTransport
-from dtq.entrypoints.client.results import Submitted
+from dtq.entrypoints.client.results import Submitted, TaskState
 from dtq.entrypoints.container import Container
 from tests.entrypoints.client_ways import KEY, SOME_ID, Greeting, a_container, over_http
 
@@ -97,3 +99,21 @@ async def test_many_are_submitted_each_for_itself(way: Callable[..., AsyncClient
     assert [InvalidTask, InvalidTask, UnknownTaskType] == [type(answer) for answer in answers[1:4]]
     assert all(isinstance(answer, Submitted) for answer in (answers[0], *answers[4:]))
     assert 998 == len({answer.task_id for answer in answers if isinstance(answer, Submitted)})
+
+
+@pytest.mark.parametrize(
+    ("result", "kind"), [({1: 0.5}, dict[int, float]), (b"ab", bytes), ({1, 2}, set[int])], ids=repr
+)
+def test_a_result_is_read_into_its_type(result: object, kind: type[object]) -> None:
+    task: TaskState = convert(
+        {
+            **dict.fromkeys(("task_id", "task_type", "queue"), "x"),
+            **dict.fromkeys(("priority", "attempt", "max_attempts", "timeout_ms"), 1),
+            **dict.fromkeys(("created_at", "available_at"), "2026-01-01T00:00:00Z"),
+            "status": "succeeded",
+            "result": json.decode(written(result)),
+        },
+        TaskState,
+    )
+
+    assert result == task.result_as(kind)

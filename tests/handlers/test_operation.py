@@ -94,9 +94,14 @@ async def test_an_error_frees_the_key_of_an_async_client(async_client: AsyncClie
     assert "done" == result
 
 
-def test_a_result_that_is_no_json_frees_the_key(client: Client, key: str) -> None:
-    with pytest.raises(TypeError):
-        idempotent_operation(client, key, TTL, Step(object()))
+@pytest.mark.parametrize(
+    ("result", "error"), [(object(), TypeError), (float("nan"), ValueError), ({float("inf"): 1}, ValueError)], ids=repr
+)
+def test_a_result_that_is_no_json_frees_the_key(
+    client: Client, key: str, result: object, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        idempotent_operation(client, key, TTL, Step(result))
 
     assert "done" == idempotent_operation(client, key, TTL, Step())
 

@@ -1,5 +1,6 @@
-"""Strict JSON, checked as text, so that what a client sent is stored and handed out as it was."""
+"""Strict JSON: checked as text, so that what a client sent is handed out as it was, and written without surprises."""
 
+import math
 import re
 from typing import Final
 
@@ -13,6 +14,9 @@ _STRINGS: Final = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)
 _LONE_SURROGATE: Final = re.compile(
     r"(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})"
 )
+_MAYBE_NOT_FINITE: Final = re.compile(rb'null|"-?(?:nan|inf)":')
+"""What NaN and the infinities come out as, alone and as a key; other things may look like that too."""
+
 _BRACKETS: Final = re.compile(r"[\[{\]}]")
 
 
@@ -66,3 +70,34 @@ def is_too_deep(text: str) -> bool:
         depth += 1 if bracket in "[{" else -1
         deepest = max(deepest, depth)
     return deepest > MAX_DEPTH
+
+
+def written(value: object) -> bytes:
+    """Write *value* as JSON.
+
+    Raises ValueError for NaN or an infinity, as a key too, for text that is no Unicode and a Raw that is no JSON;
+    TypeError or RecursionError for what has no form in JSON; and what objects of one's own raise while they are read.
+    """
+    text = msgspec.json.encode(value)
+    if _MAYBE_NOT_FINITE.search(text) and _has_non_finite(msgspec.to_builtins(value)):
+        message = "numbers must be finite"
+        raise ValueError(message)
+    # a msgspec.Raw is written as it is, whatever it holds
+    msgspec.json.decode(text, type=msgspec.Raw)
+    return text
+
+
+def _has_non_finite(value: object) -> bool:
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case float() as number if not math.isfinite(number):
+                return True
+            case dict() as members:
+                waiting.extend(members.keys())
+                waiting.extend(members.values())
+            case list() | tuple() as items:
+                waiting.extend(items)
+            case _:
+                pass
+    return False

@@ -8,6 +8,7 @@ from uuid import uuid4  # noqa: TID251 - runs inside a handler, where no port is
 
 import msgspec
 
+from dtq.domain.json_text import written
 from dtq.domain.outcome import RetryableError
 
 _KEY: Final = "dtq:op:{}"  # tidy: a key in the handler author's own Redis, which no Keyspace knows
@@ -119,7 +120,7 @@ class _Operation:
         self.marker = msgspec.json.encode({"state": "running", "token": uuid4().hex})
 
     def done(self, result: object) -> bytes:
-        return msgspec.json.encode({"state": "done", "result": result})
+        return written({"state": "done", "result": result})
 
     def result_in(self, stored: object) -> tuple[object] | None:
         """Return the result that was stored; None where the caller has the key now."""

@@ -7,8 +7,8 @@ from typing import Any, TypedDict, TypeVar
 import msgspec
 from msgspec import Struct
 
-from dtq.application.results import has_non_finite
 from dtq.domain.errors import FieldProblem, InvalidTask
+from dtq.domain.json_text import written
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.entrypoints.views import AttemptBody
 
@@ -104,7 +104,7 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
     def result_as(self, kind: type[T]) -> T:
         """Return the result as a value of *kind*, such as a Struct. Raises msgspec.ValidationError."""
-        return msgspec.convert(self.result, kind)
+        return msgspec.convert(self.result, kind, str_keys=True)
 
 
 def fields_of(submission: Submission) -> dict[str, object]:
@@ -118,11 +118,6 @@ def fields_of(submission: Submission) -> dict[str, object]:
 
 def _text(value: object, *, field: str) -> str:
     try:
-        text = msgspec.json.encode(value)
-        # NaN and infinities come out as null
-        is_finite = b"null" not in text or not has_non_finite(msgspec.to_builtins(value))
+        return written(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidTask((FieldProblem(field, f"cannot be written as JSON: {error}"),)) from error
-    if not is_finite:
-        raise InvalidTask((FieldProblem(field, "cannot be written as JSON: numbers must be finite"),))
-    return text.decode()
