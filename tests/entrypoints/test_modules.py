@@ -80,7 +80,11 @@ FROM = "from dtq import task\n"
         ('@task("x")\ndef a(p, c): pass\n@task("x")\ndef b(p, c): pass', "is declared by made_here_g.a and by"),
         ('@task("x")\n@task("y")\ndef b(p, c): pass', "is declared as a task already"),
         ('@task("x")\ndef b(p, c): pass\ntask("y")(b)', "is declared as a task already"),
-        ('@task("x")\ndef b(p, c): pass\nb = None', "is not to be found in its module any more"),
+        ('@task("x")\ndef b(p, c): pass\nb = None', "'x': made_here_g.b has no name in its module"),
+        (
+            'import functools\ntask("x")(functools.partial(print))\ny = task("y")(functools.partial(print))',
+            "'x': .* no name",
+        ),
         ('def plain(f): return lambda p, c: f(p, c)\n@plain\n@task("x")\ndef b(p, c): pass', "put @task on top"),
         (
             'import functools\ndef w(f): return functools.wraps(f)(lambda *a: 1)\n@w\n@task("x")\ndef b(p, c): pass',

@@ -186,15 +186,16 @@ def _declared_in(module: ModuleType) -> Iterator[Handler]:
 def _refuse_hidden(handler: Handler, *, found: Iterable[Handler]) -> NoReturn:
     name = getattr(handler.function, "__name__", None)
     for other in found:
-        if other.name == handler.name or getattr(other.function, "__name__", None) == name:
+        has_same_name = name is not None and getattr(other.function, "__name__", None) == name
+        if other.name == handler.name or has_same_name:
             message = (
                 f"task type {handler.name!r}: {_where(handler)} is declared twice, and the second, task type "
                 f"{other.name!r}, hides the first; give each task a function and a task type of its own"
             )
             raise DuplicateHandler(message)
     message = (
-        f"task type {handler.name!r}: {_where(handler)} is not to be found in its module any more; "
-        "put @task on top of other decorators, and use its name for nothing else"
+        f"task type {handler.name!r}: {_where(handler)} has no name in its module; "
+        "put @task on top of other decorators, and use the name of its function for nothing else"
     )
     raise ValueError(message)
 
