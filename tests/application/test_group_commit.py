@@ -179,7 +179,13 @@ async def test_what_is_too_heavy_to_wait_is_refused_at_once_and_room_comes_back(
 
     assert [18, 8, 6] == [await one for one in (under_way, waiting[0], late)]
     assert [[9], [4, 3]] == sender.batches
-    assert 20 == await group.one(10)
+    sender.go.clear()
+    again = [asyncio.ensure_future(group.one(1))]
+    await settle()
+    again += [asyncio.ensure_future(group.one(number)) for number in (3, 7)]
+    await settle()
+    sender.go.set()
+    assert [2, 6, 14] == list(await asyncio.gather(*again))
 
 
 async def test_an_item_that_nothing_waits_before_may_weigh_anything() -> None:

@@ -40,6 +40,8 @@ class BackendOptions(Struct, frozen=True, kw_only=True):
 class Backend(Struct, frozen=True, kw_only=True):
     """One adapter, connected: every port, over one broker.
 
+    A call may be canceled at any point, and ends soon then: what it had sent is carried out or not, and its answer
+    reaches nobody else.
     ``sibling`` connects once more, for use on another event loop; None where the backend lives on one loop only.
     """
 
