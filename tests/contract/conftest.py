@@ -20,7 +20,8 @@ def open_harness(request: pytest.FixtureRequest) -> OpenHarness:
         return memory_harness.open_harness
     # imported late: whoever tests the memory adapter needs no Redis client
     redis_harness = import_module("tests.contract.redis_harness")
-    return cast("OpenHarness", partial(redis_harness.open_harness, server=request.getfixturevalue("redis_server")))
+    server = request.getfixturevalue("redis_server")
+    return cast("OpenHarness", partial(redis_harness.open_restricted_harness, server=server))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from itertools import count
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from dtq.adapters.redis.clock import RedisClock
 from dtq.adapters.redis.keys import GROUP, Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.scripts import ADMIT, COMMIT, Scripts
+from dtq.adapters.redis.trials import needs, rule_of
 from dtq.adapters.redis.wire import flat, pairs
 from dtq.domain.entry import entry_fields
 from dtq.domain.errors import OutcomeUnknown
@@ -58,7 +60,7 @@ local function counted(call)
   end
 end
 local server = redis
-local redis = {{call = counted(server.call), pcall = server.pcall}}
+local redis = {{call = counted(server.call), pcall = server.pcall, acl_check_cmd = server.acl_check_cmd}}
 """
 """Goes before a script: its writes are counted, and the one after the last that is allowed raises."""
 
@@ -89,11 +91,11 @@ class FaultyClient(Client):
 class RedisHarness:
     """Reaches behind the ports into the server."""
 
-    def __init__(self, url: str, *, options: BackendOptions) -> None:
+    def __init__(self, url: str, *, options: BackendOptions, adapter_url: str = "") -> None:
         self._options = options
         self._keys = Keyspace(options.key_prefix)
         self._own = Client(url, timeout=options.call_timeout)
-        self._client = FaultyClient(url, timeout=options.call_timeout)
+        self._client = FaultyClient(adapter_url or url, timeout=options.call_timeout)
         inner = RedisClock()
         self._clock = MovedClock(inner)
         link = Link(
@@ -103,7 +105,7 @@ class RedisHarness:
             clock=self._clock,
             options=options,
         )
-        self._backend = backend_of(link, sibling=lambda: connect(url, options=options))
+        self._backend = backend_of(link, sibling=lambda: connect(adapter_url or url, options=options))
 
     @property
     def backend(self) -> Backend:
@@ -221,3 +223,28 @@ async def open_harness(*, options: BackendOptions, server: RedisServer) -> Async
         yield harness
     finally:
         await harness.close()
+
+
+@asynccontextmanager
+async def open_restricted_harness(*, options: BackendOptions, server: RedisServer) -> AsyncIterator[RedisHarness]:
+    """Open a harness whose adapter is the user that the documentation shows, and may do nothing else."""
+    prefix = f"test-{os.getpid()}-{next(_NUMBERS)}"
+    admin = Client(server.url, timeout=options.call_timeout)
+    # the test driver stops scripts half-way by sending its own text of them
+    await admin.call("ACL", "SETUSER", prefix, *rules_of(prefix), "+eval")
+    parts = urlsplit(server.url)
+    netloc = f"{prefix}:PASSWORD@{parts.netloc.rpartition('@')[2]}"
+    url = parts._replace(netloc=netloc).geturl()
+    harness = RedisHarness(server.url, options=replace(options, key_prefix=prefix), adapter_url=url)
+    try:
+        yield harness
+    finally:
+        await harness.close()
+        await admin.call("ACL", "DELUSER", prefix)
+        await admin.close()
+
+
+def rules_of(prefix: str) -> Sequence[str]:
+    """Return the access rules of a user that may do what dtq needs and nothing else, as documented."""
+    needed = sorted({f"+{rule_of(command)}" for command in needs(Keyspace(prefix)).values()})
+    return "on", ">PASSWORD", "resetkeys", f"~{prefix}:*", "resetchannels", f"&{prefix}:*", "-@all", *needed, "+select"

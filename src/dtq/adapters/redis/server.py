@@ -1,14 +1,17 @@
 """What the server says of itself, and whether it lets dtq do its work."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
+
+from msgspec import msgpack
 
 from dtq.adapters.redis.client import Rejected
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.trials import trials
+from dtq.adapters.redis.scripts import PERMITS
+from dtq.adapters.redis.trials import needs, rule_of, trials
 from dtq.adapters.system import SystemClock
 from dtq.domain.entry import moment
 from dtq.domain.errors import UnsuitableBroker
@@ -20,6 +23,8 @@ HOST_OFFSET_NOTED: Final = timedelta(seconds=1)
 
 _FORBIDDING: Final = frozenset({"NOPERM", "ERR"})
 """How a server's refusal begins that no repeat will change."""
+
+_FORBIDDEN: Final = "the broker does not let this user do what dtq needs: "
 
 _SECTIONS: Final = ("server", "memory", "persistence", "replication", "cluster")
 
@@ -43,7 +48,7 @@ class RedisServer:
             description=f"{_family(info)} {_version_text(info)}",
             uptime=timedelta(seconds=int(info.get("uptime_in_seconds", "0"))),
             host_offset=offset,
-            problems=(*unusable(info, self._link.keys), *memory_problems(info)),
+            problems=(*unusable(info, self._link.keys), *memory_problems(info), *await self._refusals()),
             warnings=tuple(warnings),
         )
 
@@ -54,12 +59,15 @@ class RedisServer:
             if problems:
                 raise UnsuitableBroker("; ".join(problems))
             await self._try_scripts()
+            problems = [*await self._refusals()]
+            if problems:
+                raise UnsuitableBroker("; ".join(problems))
             await self._try_commands()
             async with self._link.client.subscribe(keys.scratch("channel")):
                 pass
         except Rejected as error:
             if error.reply_code in _FORBIDDING:
-                raise UnsuitableBroker(f"the broker does not let this user do what dtq needs: {error}") from error
+                raise UnsuitableBroker(f"{_FORBIDDEN}{error}") from error
             raise
 
     async def close(self) -> None:
@@ -73,18 +81,32 @@ class RedisServer:
         await self._link.scripts.load()
         await self._link.act(lambda envelope: envelope.add(steps=[(("TIME",),)]))
 
-    async def _try_commands(self) -> None:
-        """Run every kind of command that dtq uses, in one step that leaves nothing behind.
+    async def _refusals(self) -> Sequence[str]:
+        """Ask for everything that dtq must be permitted; access rules may change at any time."""
+        wanted = needs(self._link.keys)
+        arguments = (msgpack.encode([*wanted.values()]),)
+        try:
+            numbers = await self._link.scripts.run(PERMITS, keys=(), arguments=arguments)
+        except Rejected as error:
+            if error.reply_code in _FORBIDDING:
+                return (f"{_FORBIDDEN}{error}",)
+            raise
+        names = [*wanted]
+        refused = [names[number - 1] for number in numbers]
+        # an example of a key or a channel says nothing where the command that it is tried with is refused itself
+        told = [name for name in refused if name == rule_of(wanted[name]) or rule_of(wanted[name]) not in refused]
+        where = f" (on keys and channels that begin with {self._link.keys.prefix}:)"
+        return (_FORBIDDEN + ", ".join(told) + where,) if told else ()
 
-        Permissions count command by command, also inside a script, where a refusal comes after the writes before it.
-        """
+    async def _try_commands(self) -> None:
+        """Run every kind of command that dtq uses, in one step that leaves nothing behind."""
         keys, commands = trials(self._link.keys)
         replies = await self._link.run(commands, keys=keys)
         tried = zip(commands, replies, strict=True)
         refusals = [f"{command[0]} ({reply})" for command, reply in tried if isinstance(reply, Rejected)]
         if refusals:
             text = ", ".join(dict.fromkeys(refusals))
-            raise UnsuitableBroker(f"the broker does not let this user do what dtq needs: {text}")
+            raise UnsuitableBroker(f"{_FORBIDDEN}{text}")
 
 
 def unusable(info: Mapping[str, str], keys: Keyspace) -> Iterator[str]:

@@ -1,13 +1,51 @@
-"""One example of every kind of command that dtq sends, on scratch keys."""
+"""One example of every kind of command that dtq sends: what its user must be permitted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from dtq.adapters.redis.keys import GROUP, Keyspace
+from dtq.domain.task import QueueName, TaskId, WorkerId
 
 _LIFETIME_MS = "60000"
-
+_PARENTS: Final = frozenset({"XGROUP", "XINFO", "SCRIPT"})
+"""The commands that are permitted by their second word."""
 
 Commands = Sequence[Sequence[str]]
+
+
+def rule_of(command: Sequence[str]) -> str:
+    """Return a command as access rules spell it, without the sign before it."""
+    return "|".join(command[:2] if command[0] in _PARENTS else command[:1]).lower()
+
+
+def needs(keys: Keyspace) -> Mapping[str, Sequence[str]]:
+    """Return an example of everything that dtq must be permitted, by what people call it; commands come first."""
+    _, commands = trials(keys)
+    outside = [
+        ("SCRIPT", "LOAD", ""),
+        ("EVALSHA", "", "0"),
+        ("INFO",),
+        ("PING",),
+        ("SUBSCRIBE", keys.scratch("channel")),
+    ]
+    return {
+        **{rule_of(command): command for command in (*commands, *outside)},
+        **{f"key {name}": ("DEL", name) for name in _key_examples(keys)},
+        **{f"channel {name}": ("PUBLISH", name, "") for name in _channel_examples(keys)},
+    }
+
+
+def _key_examples(keys: Keyspace) -> Sequence[str]:
+    queue, task_id, worker = QueueName("any"), TaskId("any"), WorkerId("any")
+    return (
+        *(keys.task(task_id), keys.result(task_id), keys.idempotency(queue, "any"), keys.worker(worker)),
+        *(keys.stream(queue, 0), keys.paused(queue), keys.queues, keys.workers, keys.cancelled, keys.recent),
+        *(keys.schedule, keys.claimed, keys.dead_letters, keys.audit, keys.lock),
+    )
+
+
+def _channel_examples(keys: Keyspace) -> Sequence[str]:
+    return keys.events, keys.worker_channel(WorkerId("any")), keys.queue_channel(QueueName("any"))
 
 
 def trials(keys: Keyspace) -> tuple[Sequence[str], Commands]:
@@ -35,7 +73,6 @@ def _on_hash(record: str) -> Commands:
     return [
         ("HSET", record, "field", "1"),
         ("PEXPIRE", record, _LIFETIME_MS),
-        ("PTTL", record),
         ("HGET", record, "field"),
         ("HMGET", record, "field"),
         ("HGETALL", record),

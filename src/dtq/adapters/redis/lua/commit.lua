@@ -1,4 +1,5 @@
--- Makes acts real, in order, each by itself: its guards are read before it writes, then its steps run one by one.
+-- Makes acts real, in order, each by itself: its guards are read before it writes, then its steps run one by one. A
+-- server does not take back what ran before a refused command, so permission for all of them is asked for first.
 --
 -- KEYS     every key that the acts touch
 -- ARGV[1]  the acts (msgpack), each {record, version, token, guards, steps}. record is the number of a task's key, 0
@@ -15,6 +16,7 @@
 local MADE, KNOWN, MOVED, REFUSED, STOPPED = 1, 2, 3, 4, 5
 local remembered = tonumber(ARGV[3])
 local names
+local may, permitted = redis.acl_check_cmd, {}
 
 local function snapshot(record)
   if record == 0 then return false end
@@ -62,7 +64,10 @@ end
 
 local function read(command, act)
   if command[1] == 'reply' then return text_of(act.replies[command[2]]) end
-  return text_of(redis.pcall(words(command, act)))
+  local reply = redis.pcall(words(command, act))
+  -- what may not be read says nothing of the guard: the act stops
+  if type(reply) == 'table' and reply.err and not may(unpack(command)) then error(reply) end
+  return text_of(reply)
 end
 
 -- Answers nil where the guard holds, and what it found where it does not.
@@ -83,6 +88,27 @@ local function against(guard, act)
   return sum
 end
 
+-- Asks by name, key and perhaps a second word, once a call: an act is refused whole, or not for its permissions.
+local function demand(steps)
+  for _, step in ipairs(steps) do
+    local command = step[1]
+    local name = command[1]
+    if not permitted[name] then
+      local first, second = KEYS[command[2]] or command[2], KEYS[command[3]]
+      local is_permitted
+      if second then
+        is_permitted = may(name, first, second)
+      elseif first then
+        is_permitted = may(name, first)
+      else
+        is_permitted = may(name)
+      end
+      if not is_permitted then error({err = 'NOPERM this user may not run ' .. string.lower(name)}) end
+      permitted[name] = true
+    end
+  end
+end
+
 local function make(description)
   local act = {record = description[1], token = description[3], tokens = '', replies = {}}
   if act.record > 0 then
@@ -97,6 +123,7 @@ local function make(description)
     local found = against(guard, act)
     if found then return {REFUSED, number, found, snapshot(act.record)} end
   end
+  demand(description[5])
   for number, step in ipairs(description[5]) do
     if step[2] and against(step[2], act) then
       act.replies[number] = false

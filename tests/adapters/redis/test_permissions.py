@@ -1,0 +1,154 @@
+"""What a user must be permitted, and what becomes of a change when a permission is taken away in the middle of work."""
+
+import re
+from collections.abc import AsyncIterator
+from importlib.resources import files
+
+import pytest
+
+from dtq.adapters.redis.client import Client
+from dtq.adapters.redis.envelope import Envelope
+from dtq.adapters.redis.keys import Keyspace
+from dtq.adapters.redis.steps import Writer
+from dtq.adapters.redis.trials import needs, rule_of
+from dtq.domain.change import Change
+from dtq.ports.answers import Applied, Broken
+from dtq.ports.backend import BackendOptions
+from tests.contract.kinds import KINDS, prepared
+from tests.contract.redis_harness import RedisHarness, open_restricted_harness
+from tests.contract.steps import write
+from tests.servers import RedisServer
+
+SENT = re.compile(r"""(?<!frozenset)(?:\(|\{|, )["']([A-Z]{3,})["'](?:, ["']([A-Z]+)["'])?""")
+NO_COMMANDS = {"WITHSCORES", "MATCH", "COUNT", "LIMIT", "MAXLEN", "JUSTID", "IDLE", "STREAMS", "GROUP", "MKSTREAM"}
+NO_COMMANDS |= {"NOPERM", "ERR", "NOGROUP", "MOVED", "BLOCK"}
+
+
+def _sent() -> set[str]:
+    """Read from the source which commands the adapter sends; client.py sends what it is given, and names errors."""
+    root = files("dtq.adapters.redis")
+    sources = [one for folder in (root, root / "lua") for one in folder.iterdir() if one.name.endswith((".py", ".lua"))]
+    found = [
+        words
+        for one in sources
+        if one.name not in {"trials.py", "client.py"}
+        for words in SENT.findall(one.read_text("utf-8"))
+    ]
+    return {rule_of(words) for words in found if words[0] not in NO_COMMANDS}
+
+
+def test_every_command_that_is_sent_is_asked_for() -> None:
+    asked_for = {rule_of(command) for command in needs(Keyspace("dtq")).values()}
+
+    sent = _sent()
+
+    assert sent - asked_for == set()
+    assert {"hset", "xadd", "xgroup|create", "evalsha", "subscribe", "ping", "zrangebyscore"} <= sent
+
+
+class User:
+    """A harness whose adapter is a user with exactly the needed rules, which a test may change."""
+
+    def __init__(self, harness: RedisHarness, client: Client) -> None:
+        self.harness = harness
+        self.prefix = harness.options.key_prefix
+        self._client = client
+
+    async def change(self, *rules: str) -> None:
+        await self._client.call("ACL", "SETUSER", self.prefix, *rules)
+
+    async def everything(self) -> dict[str, str]:
+        """Read every key of the user, as one short text each."""
+        dump = "return redis.sha1hex(redis.call('DUMP', KEYS[1]))"
+        names = await self._client.call("KEYS", f"{self.prefix}:*")
+        return {name: await self._client.call("EVAL", dump, 1, name) for name in names}
+
+
+@pytest.fixture
+async def user(redis_server: RedisServer) -> AsyncIterator[User]:
+    client = Client(redis_server.url, timeout=BackendOptions().call_timeout)
+    async with open_restricted_harness(options=BackendOptions(), server=redis_server) as harness:
+        yield User(harness, client)
+    await client.close()
+
+
+async def test_a_user_who_may_do_what_is_asked_for_can_begin(user: User) -> None:
+    await user.harness.backend.server.prepare()
+
+    assert () == (await user.harness.backend.server.inspect()).problems
+
+
+@pytest.mark.parametrize(
+    ("rule", "named"),
+    [
+        ("-pexpire", "pexpire"),
+        ("-xgroup|delconsumer", "xgroup|delconsumer"),
+        ("-subscribe", "subscribe"),
+        ("resetchannels", "publish"),
+        ("-evalsha", "evalsha"),
+    ],
+)
+async def test_what_is_forbidden_later_is_a_problem_by_name(user: User, rule: str, named: str) -> None:
+    await user.harness.backend.server.prepare()
+    await user.change(rule)
+
+    (problem,) = (await user.harness.backend.server.inspect()).problems
+
+    assert re.search(rf"(?<![\w|]){re.escape(named)}(?![\w|])", problem)
+
+
+async def test_keys_and_channels_that_are_out_of_reach_are_named(user: User) -> None:
+    few = [f"~{user.prefix}:scratch:*", f"~{user.prefix}:[i-z]*", f"&{user.prefix}:scratch:*"]
+    await user.change("resetkeys", "resetchannels", *few)
+
+    (problem,) = (await user.harness.backend.server.inspect()).problems
+
+    assert f"channel {user.prefix}:events" in problem
+    assert f"key {user.prefix}:cancelled" in problem
+    assert f"key {user.prefix}:queues" not in problem
+    assert "hset" not in problem
+
+
+def _writes(harness: RedisHarness, change: Change) -> set[str]:
+    envelope = Envelope()
+    writer = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options)
+    return {str(command[0]).lower() for command, *_ in writer.steps(change)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_change_that_may_not_be_made_whole_is_not_begun(user: User, kind: str) -> None:
+    change = await prepared(user.harness, kind)
+    before = await user.everything()
+    writes = _writes(user.harness, change)
+
+    for command in writes:
+        await user.change(f"-{command}")
+        answer = await write(user.harness, change)
+        await user.change(f"+{command}")
+
+        assert isinstance(answer, Broken)
+        assert f"may not run {command}" in answer.reason
+        assert before == await user.everything()
+
+    assert len(writes) > 1
+    assert isinstance(await write(user.harness, change), Applied)
+
+
+async def test_a_guard_that_may_not_be_read_stops_the_change(user: User) -> None:
+    change = await prepared(user.harness, "start")
+    await user.change("-xpending")
+
+    assert isinstance(await write(user.harness, change), Broken)
+
+    await user.change("+xpending")
+    assert isinstance(await write(user.harness, change), Applied)
+
+
+async def test_one_change_of_many_is_refused_by_itself(user: User) -> None:
+    cancel = await prepared(user.harness, "cancel_queued")
+    discard = await prepared(user.harness, "discard", key="other")
+    await user.change("-sadd")
+
+    first, second = await user.harness.backend.broker.commit([cancel, discard])
+
+    assert [Broken, Applied] == [type(first), type(second)]
