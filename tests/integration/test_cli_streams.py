@@ -130,6 +130,17 @@ def test_on_a_full_disk_the_id_of_what_was_submitted_is_told(system: System) -> 
     assert task["task_id"].encode() in done.stderr
 
 
+@pytest.mark.parametrize("way", [[], ["--json"]])
+def test_on_a_full_disk_a_long_list_is_told_to_be_cut(system: System, way: list[str]) -> None:
+    (system.folder / "tasks.jsonl").write_text('{"task_type": "echo", "payload": {}}\n' * 200)
+    system.command("submit", "--file", "tasks.jsonl")
+
+    done = run(system, ">/dev/full", "list", "--limit", "200", *way)
+
+    assert (1, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert done.stderr.startswith(b"dtq: stdout: [Errno 28] No space left on device; the command was carried out")
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 @pytest.mark.parametrize("way", [["--wait", "0"], []])
 def test_json_is_whole_where_stdout_lacks_its_characters(system: System, encoding: str, way: list[str]) -> None:

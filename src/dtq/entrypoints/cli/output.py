@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from io import StringIO
 from typing import Any, Final
 
 import msgspec
@@ -140,7 +141,8 @@ def _text(text: str, style: str) -> Any:
 def _console(*, width: int | None) -> Any:
     from rich.console import Console
 
-    return Console(file=sys.stdout, highlight=False, width=width)
+    # a file of its own: what it renders is ours to write, with what may go wrong then
+    return Console(file=StringIO(), force_terminal=sys.stdout.isatty(), highlight=False, width=width)
 
 
 def _print(table: Any, *, width: int | None) -> None:
