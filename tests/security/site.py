@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from dtq.adapters.system import UuidIds
+from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.status import TERMINAL
 from dtq.domain.task import Task, TaskId
 from tests.judged.sizes import QUICK
@@ -94,7 +95,7 @@ class Site:
     def slip_in(self, fields: Mapping[str, object]) -> str:
         """Put an entry straight into the stream of the default queue; return the id that it names."""
         task_id = UuidIds().task()
-        stream = self.system.keys.stream("default", 5)
+        stream = self.system.keys.stream(DEFAULT_QUEUE, 5)
         self.system.raw_redis.xadd(stream, {"task_id": task_id, **fields})
         return task_id
 
@@ -114,7 +115,7 @@ class Site:
 
     def see_entries_gone(self) -> None:
         """Wait until no stream of the default queue has an entry."""
-        streams = self.system.keys.streams("default")
+        streams = self.system.keys.streams(DEFAULT_QUEUE)
         redis = self.system.redis
         wait_until(lambda: not any(map(redis.xlen, streams)), within=WITHIN_S, what="the streams are empty")
 
