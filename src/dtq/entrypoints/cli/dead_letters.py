@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
 from dtq.entrypoints.cli.exits import Exit
 from dtq.entrypoints.cli.following import add_wait, follow, print_known
-from dtq.entrypoints.cli.output import print_json, print_line, print_rows
+from dtq.entrypoints.cli.output import print_answer, print_json, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_task_id, add_yes
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
 from dtq.entrypoints.container import Container
@@ -101,10 +101,8 @@ def discard(arguments: Namespace) -> Exit:
 
     async def use(container: Container) -> Exit:
         task = await container.dead_letters().discard(arguments.task_id, by=actor(container))
-        if arguments.json:
-            print_json({"task_id": task.task_id, "status": task.status, "discarded": task.discarded})
-        else:
-            print_line(f"{task.task_id} discarded")
+        body = {"task_id": task.task_id, "status": task.status, "discarded": task.discarded}
+        print_answer(body, line=f"{task.task_id} discarded", as_json=arguments.json)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
@@ -119,10 +117,7 @@ def purge(arguments: Namespace) -> Exit:
         if not arguments.yes:
             confirm(f"discard all dead letters ({await service.count()})?")
         purged = await service.purge(by=actor(container))
-        if arguments.json:
-            print_json({"purged": purged})
-        else:
-            print_line(f"dead letters discarded: {purged}")
+        print_answer({"purged": purged}, line=f"dead letters discarded: {purged}", as_json=arguments.json)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)

@@ -11,7 +11,7 @@ from dtq.application.tasks import TaskService, TaskView
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, print_error
-from dtq.entrypoints.cli.output import print_json, print_line, print_members
+from dtq.entrypoints.cli.output import print_answer, print_json, print_members
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.views import full
 from dtq.ports.environment import Clock
@@ -80,11 +80,9 @@ def print_view(view: TaskView, *, as_json: bool, duplicate: bool = False) -> Non
 
 def print_known(task_id: str, *, status: TaskStatus | None, as_json: bool, duplicate: bool = False) -> None:
     """Print that there is a task, and its status; None stands for one that has ended and is not kept any more."""
-    if as_json:
-        body = {"task_id": task_id, "status": status}
-        print_json({**body, "duplicate": True} if duplicate else body)
-    else:
-        print_line(" ".join([task_id, status or "ended", *(["(duplicate)"] if duplicate else [])]))
+    body = {"task_id": task_id, "status": status, **({"duplicate": True} if duplicate else {})}
+    line = " ".join([task_id, status or "ended", *(["(duplicate)"] if duplicate else [])])
+    print_answer(body, line=line, as_json=as_json)
 
 
 class _Looks:

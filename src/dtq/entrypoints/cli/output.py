@@ -55,6 +55,14 @@ def print_line(text: str) -> None:
     write(clean(text, limit=2000) + "\n")
 
 
+def print_answer(body: object, *, line: str, as_json: bool) -> None:
+    """Print what a command did: *body* for programs, or *line* for people."""
+    if as_json:
+        print_json(body)
+    else:
+        print_line(line)
+
+
 def print_members(body: Struct) -> None:
     """Print what *body* has, and null is not, as a table of two columns."""
     members = msgspec.json.decode(msgspec.json.encode(body), type=dict[str, msgspec.Raw])

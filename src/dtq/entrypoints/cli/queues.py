@@ -10,7 +10,7 @@ from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
 from dtq.entrypoints.cli.exits import Exit, print_error
-from dtq.entrypoints.cli.output import print_json, print_line, print_members, print_rows
+from dtq.entrypoints.cli.output import print_answer, print_json, print_members, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_yes
 from dtq.entrypoints.cli.progress import progress
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
@@ -148,18 +148,14 @@ def purge(arguments: Namespace) -> Exit:
             except (BrokerUnavailable, asyncio.CancelledError):
                 print_error(f"dtq: cut off when {done} tasks of {arguments.queue} were cancelled, or a few more")
                 raise
-        if arguments.json:
-            print_json({"queue": arguments.queue, "purged": purged})
-        else:
-            print_line(f"tasks of {arguments.queue} cancelled: {purged}")
+        body = {"queue": arguments.queue, "purged": purged}
+        print_answer(body, line=f"tasks of {arguments.queue} cancelled: {purged}", as_json=arguments.json)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
 
 
 def _switched(arguments: Namespace, *, paused: bool) -> Exit:
-    if arguments.json:
-        print_json({"queue": arguments.queue, "paused": paused})
-    else:
-        print_line(f"{arguments.queue} {'paused' if paused else 'resumed'}")
+    line = f"{arguments.queue} {'paused' if paused else 'resumed'}"
+    print_answer({"queue": arguments.queue, "paused": paused}, line=line, as_json=arguments.json)
     return Exit.DONE
