@@ -1,0 +1,95 @@
+"""C14 and C16: whoever watches or waits gets to know, and whoever asks is answered in time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dtq.application.fan_out_tap import Control, ControlKind, Ending
+from dtq.domain.events import Event
+from dtq.domain.status import TERMINAL
+from dtq.domain.task import TaskId
+from tests.simulation.checkers.finding import Finding, steps_by_task
+from tests.simulation.history import Deed, History, Step, Watch
+
+ARRIVES_WITHIN = 4.9
+"""How many seconds an event may take to a watcher that is slow."""
+
+ANSWER_WITHIN = 4.5
+"""How many seconds a use case may take, which is to answer within some 4."""
+
+AUDIT = 1.5
+"""How many more one may take that is refused, and says so in the audit log."""
+
+_STEPS = frozenset({"pause", "resume", "purge", "wait"})
+_BREAKS = frozenset({ControlKind.SUBSCRIBED, ControlKind.INTERRUPTED, ControlKind.GAP})
+
+
+def c14_watchers(history: History) -> Iterator[Finding]:
+    """Each watcher hears of each end, in order, or is told that something may be missing, or is let go."""
+    ends = [step for step in history.steps if step.after.status in TERMINAL and not step.after.discarded]
+    order: dict[str, int] = {step.after.version: number for number, step in enumerate(history.steps)}
+    for watch in history.watches:
+        if watch.ending not in {"", Ending.SHUTDOWN.value}:
+            continue
+        # the word of a step that stopped half-way may be what was not written any more
+        yield from _missing(watch, [step for step in ends if step.after.task_id not in history.halved])
+        yield from _disorder(watch, order)
+    yield from _waits(history)
+
+
+def _missing(watch: Watch, ends: Sequence[Step]) -> Iterator[Finding]:
+    heard = {message.event_id for _, message in watch.heard if isinstance(message, Event)}
+    breaks = [
+        (at, message.control)
+        for at, message in watch.heard
+        if isinstance(message, Control) and message.control in _BREAKS
+    ]
+    for step in ends:
+        before = [control for at, control in breaks if at < step.at]
+        # whoever is not subscribed knows it, and so does whoever was interrupted, before or since
+        is_told = len(before) < len(breaks) or not before or before[-1] is ControlKind.INTERRUPTED
+        if step.after.version not in heard and not is_told and step.at < watch.until - ARRIVES_WITHIN:
+            yield Finding("C14", step.after.task_id, f"{watch.who} was not told of its end: {step}")
+
+
+def _disorder(watch: Watch, order: Mapping[str, int]) -> Iterator[Finding]:
+    last: dict[TaskId, int] = {}
+    for at, message in watch.heard:
+        if not isinstance(message, Event) or message.task_id is None or message.event_id not in order:
+            continue
+        number = order[message.event_id]
+        if number <= last.get(message.task_id, -1):
+            yield Finding("C14", message.task_id, f"{watch.who} hears {message.type} too late, at {at:.3f} s")
+        last[message.task_id] = number
+
+
+def _waits(history: History) -> Iterator[Finding]:
+    by_task = steps_by_task(history)
+    for deed in history.deeds:
+        if deed.what != "wait" or deed.answer != "done" or deed.ended_at is None:
+            continue
+        steps = by_task[TaskId(deed.about)]
+        before = [step for step in steps if step.at <= deed.ended_at - ARRIVES_WITHIN]
+        since = [step for step in steps if step.at > deed.ended_at - ARRIVES_WITHIN]
+        if before and before[-1].after.status in TERMINAL and not since and deed.status not in TERMINAL:
+            yield Finding("C14", deed.about, f"it had ended when its waiting was given up: {deed}")
+        yield from _late(history, deed, steps)
+
+
+def _late(history: History, deed: Deed, steps: Sequence[Step]) -> Iterator[Finding]:
+    """In calm weather a wait ends as soon as its task does, but for the moment in which the waiter begins to listen."""
+    if not history.terms.is_calm or deed.status not in TERMINAL or deed.ended_at is None:
+        return
+    ended_at = next((step.at for step in steps if step.after.status in TERMINAL and step.at > deed.at + 0.5), None)
+    if ended_at is not None and deed.ended_at > ended_at + 0.5:
+        yield Finding("C14", deed.about, f"it had ended at {ended_at:.3f} s, long before its waiting did: {deed}")
+
+
+def c16_answers_in_time(history: History) -> Iterator[Finding]:
+    """Each use case answers, and in time."""
+    for submission in history.submissions:
+        if submission.ended_at is None or submission.ended_at - submission.at > ANSWER_WITHIN:
+            yield Finding("C16", submission.task_id, f"no answer in time, but at {submission.ended_at}: {submission}")
+    for deed in history.deeds:
+        if deed.ended_at is None:
+            yield Finding("C16", deed.about, f"no answer: {deed}")
+        elif deed.what not in _STEPS and deed.ended_at - deed.at > ANSWER_WITHIN + AUDIT:
+            yield Finding("C16", deed.about, f"no answer in time, but at {deed.ended_at:.3f} s: {deed}")

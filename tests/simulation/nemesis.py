@@ -1,0 +1,161 @@
+"""Whoever does the harm that a plan has, at its time, and takes it back when it is over."""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from tests.simulation.history import Fault
+from tests.simulation.plan import Disaster
+from tests.simulation.process import Process
+from tests.simulation.server import Server
+from tests.simulation.wire import FAIR, Weather, Wire
+
+LOSSY: Final = Weather(lost_requests=0.15, lost_replies=0.15, longest=0.05, lost_signals=0.3)
+SLOW: Final = Weather(slow=0.3, longest=0.3)
+DEAF: Final = Weather(lost_signals=1.0)
+
+
+class Nemesis:
+    """Does harm. *staff* is who works now, *wires* every connection there is."""
+
+    def __init__(self, server: Server, *, staff: dict[str, Process], wires: Callable[[], list[list[Wire]]]) -> None:
+        self._server = server
+        self._staff = staff
+        self._wires = wires
+        self._loop = server.loop
+        self._do: dict[str, Callable[[Disaster], tuple[str, Callable[[], None]]]] = {
+            "kill": self._kill,
+            "retire": self._retire,
+            "pause": lambda disaster: self._pause(self._one(disaster)),
+            "pause_leader": lambda disaster: self._pause(self._leader(disaster)),
+            "block_leader": self._block_leader,
+            "down": self._down,
+            "lossy": lambda disaster: self._weather(disaster, LOSSY),
+            "slow": lambda disaster: self._weather(disaster, SLOW),
+            "deaf": lambda disaster: self._weather(disaster, DEAF),
+            "cut": self._cut,
+            "server_pause": self._server_pause,
+            "server_restart": self._server_restart,
+            "clock_ahead": lambda disaster: self._step(disaster.lasts),
+            "clock_back": lambda disaster: self._step(-disaster.lasts),
+            "memory_full": self._memory_full,
+            "half_step": self._half_step,
+            "wipe": self._wipe,
+        }
+
+    def begin(self, disasters: tuple[Disaster, ...]) -> None:
+        """Do each at its time."""
+        for disaster in disasters:
+            self._loop.call_at(disaster.at, self._strike, disaster)
+
+    def _strike(self, disaster: Disaster) -> None:
+        whom, heal = self._do[disaster.what](disaster)
+        history = self._server.history
+        history.faults.append(Fault(self._loop.time(), disaster.what, whom))
+        self._loop.call_later(disaster.lasts, self._heal, disaster.what, whom, heal)
+
+    def _heal(self, what: str, whom: str, heal: Callable[[], None]) -> None:
+        heal()
+        self._server.history.faults.append(Fault(self._loop.time(), f"end of {what}", whom))
+
+    def _one(self, disaster: Disaster) -> Process:
+        staff = list(self._staff.values())
+        return staff[int(disaster.whom * len(staff))]
+
+    def _leader(self, disaster: Disaster) -> Process:
+        leading = [one for one in self._staff.values() if one.name == self._server.leader]
+        return leading[0] if leading else self._one(disaster)
+
+    def _kill(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        process = self._one(disaster)
+        process.kill()
+        return process.name, _nothing
+
+    def _retire(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        process = self._one(disaster)
+        process.request_stop()
+        return process.name, _nothing
+
+    def _pause(self, process: Process) -> tuple[str, Callable[[], None]]:
+        process.stop()
+        return process.name, process.go_on
+
+    def _block_leader(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        process = self._leader(disaster)
+        process.stop_main()
+        return process.name, process.go_on_main
+
+    def _down(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        wires = self._some(disaster)
+        for wire in wires:
+            wire.downs += 1
+            wire.cut()
+
+        def heal() -> None:
+            for wire in wires:
+                wire.downs -= 1
+
+        return wires[0].name, heal
+
+    def _weather(self, disaster: Disaster, weather: Weather) -> tuple[str, Callable[[], None]]:
+        wires = self._some(disaster)
+        for wire in wires:
+            wire.weather = replace(weather)
+
+        def heal() -> None:
+            for wire in wires:
+                wire.weather = FAIR
+
+        return wires[0].name, heal
+
+    def _some(self, disaster: Disaster) -> list[Wire]:
+        wires = self._wires()
+        return wires[int(disaster.whom * len(wires))]
+
+    def _cut(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        wires = self._some(disaster)
+        for wire in wires:
+            wire.reset()
+        return wires[0].name, _nothing
+
+    def _server_pause(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        del disaster
+        self._loop.stop_actor(self._server.actor)
+        return "server", lambda: self._loop.go_on(self._server.actor)
+
+    def _server_restart(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        del disaster
+        self._server.downs += 1
+        for wires in self._wires():
+            for wire in wires:
+                wire.reset()
+        return "server", self._server.restart
+
+    def _step(self, seconds: float) -> tuple[str, Callable[[], None]]:
+        self._server.clock.step(seconds)
+        return f"by {seconds:.3f} s", _nothing
+
+    def _memory_full(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        del disaster
+        faults = self._server.state.faults
+        faults.memory_is_full = True
+
+        def heal() -> None:
+            faults.memory_is_full = False
+
+        return "server", heal
+
+    def _half_step(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        self._server.stops_next_commit_after = int(disaster.whom * 5)
+        return "server", _nothing
+
+    def _wipe(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        del disaster
+        self._server.wipe()
+        self._server.history.wiped_at = self._loop.time()
+        return "server", _nothing
+
+
+def _nothing() -> None:
+    """Heal nothing: what was done was done in a moment."""
