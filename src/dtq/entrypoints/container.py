@@ -10,7 +10,6 @@ A third party's adapter needs no change here: its package names its ``connect`` 
 entry-point group ``dtq.brokers``, under the URL scheme it serves.
 """
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -26,7 +25,6 @@ from dtq.application.fan_out import FanOut
 from dtq.application.lag import LoopLag
 from dtq.application.queues import QueueService
 from dtq.application.readings import Readings
-from dtq.application.settings import ExitCode
 from dtq.application.tasks import TaskService
 from dtq.application.waiting import Waiting
 from dtq.application.worker import Worker
@@ -35,6 +33,7 @@ from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.task import WorkerId
 from dtq.entrypoints.broker_url import announced
 from dtq.entrypoints.config import Settings
+from dtq.entrypoints.leaving import leave
 from dtq.entrypoints.part_options import (
     backend_options,
     heartbeat_interval_of,
@@ -184,12 +183,6 @@ def _beat(backend: Backend) -> BeatRunner:
     return LoopBeat(backend) if backend.sibling is None else ThreadBeat(backend.sibling)
 
 
-def _abort(code: ExitCode) -> None:
-    """End this process at once: threads that hang could hold an orderly exit for ever."""
-    sys.stderr.flush()
-    os._exit(code)
-
-
 class Container(containers.DeclarativeContainer):
     """The parts of one process, each made at most once, when it is first asked for."""
 
@@ -277,7 +270,7 @@ class Container(containers.DeclarativeContainer):
         observers=observers,
         retryable=providers.Callable(retryable_errors),
         beat=beat,
-        abort=providers.Object(_abort),
+        abort=providers.Object(leave),
     )
 
 

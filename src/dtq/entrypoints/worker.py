@@ -1,8 +1,6 @@
 """A worker as a process: signals, exit codes, and an end that no thread can hold up."""
 
 import asyncio
-import contextlib
-import os
 import signal
 import sys
 from functools import partial
@@ -14,6 +12,7 @@ from dtq.domain.errors import UnsuitableBroker
 from dtq.entrypoints import loops
 from dtq.entrypoints.config import Settings, export_for_handlers
 from dtq.entrypoints.container import Container, build, take_over_logging, worker_id_of
+from dtq.entrypoints.leaving import leave
 from dtq.entrypoints.worker_http import HEALTH, Page, WorkerHttp, listen
 from dtq.handlers.registry import Registry
 
@@ -81,8 +80,4 @@ def _leave(code: int, container: Container) -> NoReturn:
     error = sys.exc_info()[1]
     if error is not None:
         container.log().crashed("worker_crashed", error)
-    for stream in (sys.stdout, sys.stderr):
-        # whoever read the log may be gone, or its disk full: that is no reason to stay
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
+    leave(code)
