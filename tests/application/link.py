@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, OutcomeUnknown
 from dtq.ports.backend import Backend
 
 
@@ -37,6 +37,7 @@ class Link:
         self.calls: Counter[str] = Counter()
         self._losses: dict[str, deque[Loss]] = {}
         self._faults: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
         self._watchers: dict[str, Callable[[], None]] = {}
         self._stalls: dict[str, asyncio.Event] = {}
 
@@ -51,6 +52,10 @@ class Link:
     def break_down(self, method: str, *, times: int = 1) -> None:
         """Let the next calls of *method* raise what nobody expects."""
         self._faults[method] += times
+
+    def refuse(self, method: str, *, times: int = 1) -> None:
+        """Let the next calls of *method* be refused by a broker that is well."""
+        self._refusals[method] += times
 
     def stall(self, *methods: str) -> None:
         """Let calls of *methods* stand still before they reach the broker."""
@@ -72,6 +77,9 @@ class Link:
         if self._faults[method] > 0:
             self._faults[method] -= 1
             raise UnknownFault(method)
+        if self._refusals[method] > 0:
+            self._refusals[method] -= 1
+            raise BrokerRefused(f"{method} is refused")
         losses = self._losses.get(method)
         loss = losses.popleft() if losses else None
         if loss is Loss.BEFORE or self._is_cut():

@@ -206,6 +206,7 @@ class Crew:
             stop=tools.stop,
             clock=tools.backend.clock,
             ids=tools.ids,
+            chance=tools.chance,
             observer=tools.observer,
             is_leading=lambda: self.lead.is_leading,
         )

@@ -9,7 +9,7 @@ from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.delivery import FailurePolicy, finish
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
 from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Task
@@ -96,7 +96,8 @@ class Settling:
             try:
                 return await self._commit(change)
             except BrokerUnavailable as error:
-                self._on_outage()
+                if not isinstance(error, BrokerRefused):
+                    self._on_outage()
                 await self._wait(error, backoff)
 
     async def _wait(self, error: BrokerUnavailable, backoff: Backoff) -> None:

@@ -18,7 +18,7 @@ from dtq.application.nudge import Nudge, StopSign
 from dtq.application.observers import Observers
 from dtq.application.presence import Presence, WorkerIdInUse
 from dtq.application.settings import ExitCode, WorkerSettings
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
 from dtq.domain.workers import Heartbeat
 from dtq.handlers import Registry
 from dtq.ports.backend import Backend
@@ -245,7 +245,8 @@ class Worker:
 
     def _note_trouble(self, what: str, error: Exception) -> None:
         self._observer.noticed(what, error=type(error).__name__)
-        self._crew.outage()
+        if not isinstance(error, BrokerRefused):
+            self._crew.outage()
 
     def _call_soon(self, callback: Callable[[], None]) -> None:
         """Call back on the main loop, from whatever thread; a closed loop has no use for it any more."""

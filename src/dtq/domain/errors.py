@@ -169,6 +169,10 @@ class BrokerUnavailable(DtqError):
     code = "BROKER_UNAVAILABLE"
 
 
+class BrokerRefused(BrokerUnavailable):
+    """The broker is there and refuses one request, as it would its repeat; that says nothing of any other request."""
+
+
 class BrokerOutOfMemory(BrokerUnavailable):
     """The broker has no memory for new work; what finishes work still runs."""
 

@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from redis.exceptions import ResponseError
 
 from dtq.adapters.memory.clock import settle
 from dtq.adapters.redis import connect
-from dtq.adapters.redis.client import MAX_CONNECTIONS, Client, Rejected
-from dtq.domain.errors import BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
+from dtq.adapters.redis.client import MAX_CONNECTIONS, Client, Rejected, rejection, translated
+from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown
 from dtq.ports.backend import Backend, BackendOptions
 from tests.contract.steps import LIMITS
 from tests.factories import QUEUE, WORKER, an_admission, an_event
@@ -187,3 +188,29 @@ async def test_a_subscription_needs_a_server(backend: Backend, own_redis_server:
     with pytest.raises(BrokerUnavailable):
         async with backend.events.subscribe():
             pass
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+        "NOPERM this user has no permissions to run the 'scan' command",
+        "ERR unknown command 'XAUTOCLAIM'",
+        "NOGROUP No such key",
+    ],
+)
+def test_what_a_server_that_is_well_does_not_accept_is_a_refusal(text: str) -> None:
+    assert isinstance(translated(ResponseError(text)), BrokerRefused)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "BUSY", "UNBLOCKED", "NOAUTH"],
+)
+def test_a_server_that_can_serve_nobody_is_an_outage(code: str) -> None:
+    assert not isinstance(translated(ResponseError(f"{code} says the server")), BrokerRefused)
+
+
+def test_what_stops_a_step_half_way_is_judged_by_its_code() -> None:
+    assert isinstance(rejection("WRONGTYPE", "stopped half-way"), BrokerRefused)
+    assert not isinstance(rejection("READONLY", "stopped half-way"), BrokerRefused)

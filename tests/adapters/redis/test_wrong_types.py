@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from dtq.domain.task import Task
+from dtq.domain.task import Task, TaskId
 from tests.adapters.redis.schema import Schema
 from tests.contract.steps import PEER, VISIBILITY, claim_due, held_lease, now, run, seconds, submit, take
 from tests.factories import QUEUE, WORKER
@@ -49,6 +49,32 @@ async def test_a_record_of_another_type_keeps_nobody_in_the_schedule(schema: Sch
     ids = [one.task_id if isinstance(one, Task) else one for one in taken]
     assert [task.task_id for task in tasks] == ids
     assert tasks[1].task_id == taken[1]
+
+
+async def test_a_record_of_another_type_hides_no_stray_and_no_recent_task(schema: Schema) -> None:
+    stray, bad = [await submit(schema.harness) for _ in range(2)]
+    await schema.harness.orphan(stray.task_id)
+    await replace_record(schema, bad)
+    await schema.call("SET", schema.keys.task(TaskId("lock:1")), "a user's own")
+
+    found: list[Task] = []
+    cursor = ""
+    while True:
+        cursor, some = await schema.harness.backend.upkeep.strays(cursor, limit=100)
+        found += some
+        if not cursor:
+            break
+
+    assert [stray.task_id] == [task.task_id for task in found]
+    recent = await schema.harness.backend.broker.recent(queue=QUEUE, status=None, limit=9)
+    assert [stray.task_id] == [task.task_id for task in recent]
+
+
+async def test_the_tasks_of_a_priority_that_cannot_be_read_are_no_strays(schema: Schema) -> None:
+    await submit(schema.harness, priority=4)
+    await schema.harness.spoil(QUEUE, priority=4)
+
+    assert ("", []) == await schema.harness.backend.upkeep.strays("", limit=100)
 
 
 async def test_a_record_of_another_type_hides_no_waiting_task(schema: Schema) -> None:

@@ -24,13 +24,21 @@ from redis.exceptions import (
 )
 
 from dtq.adapters.redis.subscription import Subscription
-from dtq.domain.errors import BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown
 from dtq.domain.text import clean
 from dtq.ports.backend import OnOperation, unheard
 
 Argument: TypeAlias = str | bytes | int
 Reply: TypeAlias = Any
 """What the server answers: text, a number, None, or a list of those; in a pipeline also a Rejected."""
+
+_OUTAGES: Final = frozenset(
+    (
+        *("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS"),
+        *("MISCONF", "OOM", "BUSY", "UNBLOCKED", "NOAUTH", "WRONGPASS"),
+    )
+)
+"""The codes of a server that cannot serve anybody for a while, whatever it is asked for."""
 
 MAX_CONNECTIONS: Final = 64
 MAX_REASON: Final = 200
@@ -55,6 +63,10 @@ class Rejected(BrokerUnavailable):
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
         self.reply_code = code
+
+
+class Refusal(Rejected, BrokerRefused):
+    """The same, where the server itself is well: the key, the command or this user is what it does not accept."""
 
 
 class Moved(Rejected):
@@ -245,7 +257,12 @@ def translated(error: ResponseError) -> BrokerUnavailable:
         return Moved(f"the broker refuses: {text}", host=error.host, port=error.port)
     if isinstance(error, OutOfMemoryError):
         return BrokerOutOfMemory(f"the broker's memory is full: {text}")
-    return Rejected(code, f"the broker refuses: {text}")
+    return rejection(code, f"the broker refuses: {text}")
+
+
+def rejection(code: str, text: str) -> Rejected:
+    """Return the error of a server that answered *code*: an outage of the whole, or the refusal of one request."""
+    return Rejected(code, text) if code in _OUTAGES else Refusal(code, text)
 
 
 def _failure(error: Exception, *, was_sent: bool) -> BrokerUnavailable:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from dtq.domain.entry import milliseconds, moment
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import AttemptRecord, Failure, Task, WorkerId
 from dtq.domain.text import clean
@@ -27,7 +27,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 _STATUSES: Final[Mapping[str, TaskStatus]] = {status.value: status for status in TaskStatus}
 
 
-class UnreadableRecord(BrokerUnavailable):
+class UnreadableRecord(BrokerRefused):
     """A record that dtq did not write, or that somebody changed."""
 
 

@@ -5,13 +5,12 @@ from typing import TypeVar
 
 from msgspec import Struct, msgpack
 
-from dtq.adapters.redis.client import Client, Reply, with_our_errors
+from dtq.adapters.redis.client import Client, Reply, rejection, with_our_errors
 from dtq.adapters.redis.codec import SNAPSHOT_NAMES
 from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.scripts import ADMIT, COMMIT, RUN, Scripts
 from dtq.adapters.redis.steps import Writer
-from dtq.domain.errors import BrokerUnavailable
 from dtq.ports.backend import BackendOptions
 from dtq.ports.environment import Clock
 
@@ -67,4 +66,4 @@ def _outcome(answer: Reply) -> str | None:
         return str(rest[0])
     if code == Answered.REFUSED:
         return None
-    raise BrokerUnavailable(f"the broker stopped half-way: {rest[0]}")
+    raise rejection(rest[0].partition(" ")[0], f"the broker stopped half-way: {rest[0]}")

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from dtq.adapters.redis.client import Reply, checked
+from dtq.adapters.redis.client import Rejected, Reply, checked
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, task_of
 from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
 from dtq.adapters.redis.guards import admission_guards, requirements
@@ -31,6 +31,8 @@ from dtq.ports.answers import (
     LimitName,
     Refused,
 )
+
+WRONG_TYPE: Final = "WRONGTYPE"
 
 CHUNK: Final = 500
 """How many tasks a listing looks at in one trip."""
@@ -118,9 +120,14 @@ async def _of_interest(
 
 
 async def read_many(link: Link, ids: Sequence[TaskId], fields: Sequence[str]) -> list[list[str | None]]:
-    """Return fields of tasks, read in one trip; None for each that is not there."""
+    """Return fields of tasks, read in one trip; None for each that is not there, or not in a key of ours."""
     replies = await link.client.pipeline([("HMGET", link.keys.task(task_id), *fields) for task_id in ids])
-    return [checked(reply) for reply in replies]
+    return [[None] * len(fields) if is_of_another_type(reply) else checked(reply) for reply in replies]
+
+
+def is_of_another_type(reply: Reply) -> bool:
+    """Tell whether a stranger's key stands where one of ours is looked for."""
+    return isinstance(reply, Rejected) and reply.reply_code == WRONG_TYPE
 
 
 def readable(values: Sequence[str | None], *, payload: str | None = None) -> Task | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from dtq.adapters.redis.client import Reply
+from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import SNAPSHOT
 from dtq.adapters.redis.envelope import Argument, Envelope, Step, among, below
 from dtq.adapters.redis.guards import NONE, ONE, has_version, names_task
@@ -12,7 +12,7 @@ from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import CHUNK, Range, own_task, peek, walk
 from dtq.adapters.redis.steps import milliseconds_text
-from dtq.adapters.redis.store import read_many, readable
+from dtq.adapters.redis.store import is_of_another_type, read_many, readable
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import milliseconds
 from dtq.domain.errors import BrokerUnavailable
@@ -41,7 +41,13 @@ class RedisUpkeep:
     async def _homeless(self, tasks: Sequence[Task]) -> Sequence[bool]:
         keys = self._link.keys
         ranges = [_entry_range(keys.stream(task.queue, task.priority), task.entry_id) for task in tasks]
-        entered = {entry.number for entry in await peek(self._link, ranges, limit=len(ranges), records=False)}
+        try:
+            entered = {entry.number for entry in await peek(self._link, ranges, limit=len(ranges), records=False)}
+        except Rejected as error:
+            if not is_of_another_type(error):
+                raise
+            # of a priority that cannot be read nobody can say who is missing, and nothing could be added to it
+            return [False] * len(tasks)
         due = await self._link.client.pipeline([("ZSCORE", keys.schedule, task.task_id) for task in tasks])
         claimed = await self._link.client.pipeline([("ZSCORE", keys.claimed, task.task_id) for task in tasks])
         return [

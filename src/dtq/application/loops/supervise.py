@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 from dtq.application.backoff import Backoff
 from dtq.application.nudge import StopSign
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
 from dtq.ports.environment import Chance
 from dtq.ports.events import Observer
 
 
 class Supervisor:
-    """Repeats the steps of loops until the stop sign; what they raise is told to *observer* and to *on_outage*."""
+    """Repeats the steps of loops until the stop sign; what they raise is told, outages to *on_outage* as well."""
 
     def __init__(self, *, stop: StopSign, chance: Chance, observer: Observer, on_outage: Callable[[], None]) -> None:
         self._stop = stop
@@ -25,6 +25,9 @@ class Supervisor:
             try:
                 await step()
                 backoff.reset()
+            except BrokerRefused as error:
+                # no outage: the peers go on, and are not to be spared as after one
+                await self._recover(name, error, backoff)
             except BrokerUnavailable as error:
                 self._on_outage()
                 await self._recover(name, error, backoff)

@@ -6,14 +6,16 @@ from typing import Final
 
 from msgspec import Struct
 
+from dtq.application.backoff import Backoff
 from dtq.application.loops.strays import Strays
 from dtq.application.nudge import StopSign
 from dtq.domain.admission import DEFAULT_QUEUE
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
 from dtq.domain.events import EventType, worker_event
 from dtq.domain.task import QueueName, WorkerId
 from dtq.domain.workers import expires_in
 from dtq.ports.broker import Schedule
-from dtq.ports.environment import Clock, Ids
+from dtq.ports.environment import Chance, Clock, Ids
 from dtq.ports.events import Observer
 from dtq.ports.queues import Queues, Upkeep
 from dtq.ports.workers import Workers
@@ -38,6 +40,7 @@ class UpkeepParts(Struct, frozen=True, kw_only=True):
     stop: StopSign
     clock: Clock
     ids: Ids
+    chance: Chance
     observer: Observer
     is_leading: Callable[[], bool]
 
@@ -45,9 +48,11 @@ class UpkeepParts(Struct, frozen=True, kw_only=True):
 class Duty:
     """One sweep and its turns."""
 
-    def __init__(self, sweep: Callable[[], Awaitable[None]], *, every: timedelta) -> None:
+    def __init__(self, name: str, sweep: Callable[[], Awaitable[None]], *, every: timedelta, backoff: Backoff) -> None:
+        self.name = name
         self.sweep = sweep
         self.every = every.total_seconds()
+        self.backoff = backoff
         self.next_at = float("-inf")
 
 
@@ -62,25 +67,45 @@ class Sweeps:
         self._to_keep_alive: list[QueueName] = []
         self._keep_alive_cursor = ""
         self._keep_alive_at = float("-inf")
-        self._duties = (
-            Duty(self._return_claims, every=timedelta(seconds=5)),
-            Duty(self._remove_workers, every=heartbeat_interval),
-            Duty(parts.strays.step, every=_REST),
-            Duty(self._clear_queues, every=timedelta(seconds=60)),
-            Duty(self._drop_marks, every=timedelta(seconds=60)),
-            Duty(self._keep_alive, every=_REST),
+        turns = (
+            ("claims", self._return_claims, timedelta(seconds=5)),
+            ("workers", self._remove_workers, heartbeat_interval),
+            ("strays", parts.strays.step, _REST),
+            ("queues", self._clear_queues, timedelta(seconds=60)),
+            ("marks", self._drop_marks, timedelta(seconds=60)),
+            ("keep_alive", self._keep_alive, _REST),
         )
+        self._duties = [Duty(name, sweep, every=every, backoff=Backoff(parts.chance)) for name, sweep, every in turns]
 
     async def step(self) -> None:
-        """Do what is due, each sweep only while this worker leads, and rest."""
+        """Do what is due, each sweep only while this worker leads, and rest.
+
+        One that fails keeps none of the others from their turns. Raises BrokerUnavailable in an outage.
+        """
+        outage: BrokerUnavailable | None = None
         for duty in self._duties:
             now = self._parts.clock.monotonic()
             if not self._parts.is_leading() or self._parts.stop.is_raised():
                 break
             if now >= duty.next_at:
-                await duty.sweep()
-                duty.next_at = now + duty.every
+                outage = await self._do(duty, now=now) or outage
+        if outage is not None:
+            raise outage
         await self._parts.stop.pause(_REST)
+
+    async def _do(self, duty: Duty, *, now: float) -> BrokerUnavailable | None:
+        """Do one sweep; return what ended it where that is an outage, which is not this sweep's own trouble."""
+        try:
+            await duty.sweep()
+        except Exception as error:  # noqa: BLE001 - a sweep that ended the step would keep the later ones waiting
+            if isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused):
+                return error
+            self._parts.observer.noticed("sweep_failed", sweep=duty.name, error=type(error).__name__, reason=str(error))
+            duty.next_at = self._parts.clock.monotonic() + duty.backoff.pause().total_seconds()
+            return None
+        duty.backoff.reset()
+        duty.next_at = now + duty.every
+        return None
 
     async def _return_claims(self) -> None:
         now = self._parts.clock.now()
