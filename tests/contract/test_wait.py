@@ -133,3 +133,13 @@ async def test_wait_reads_again_what_was_read_before_the_groups_were_lost(harnes
 
     assert [task.receipt] == list(receipts)
     assert [task.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))
+
+
+async def test_a_priority_that_cannot_be_read_is_left_out(harness: Harness) -> None:
+    await harness.backend.queues.register(QUEUE)
+    high, low = await submit(harness, priority=8), await submit(harness, priority=0)
+    await harness.spoil(QUEUE, priority=9)
+
+    receipts = await harness.backend.broker.wait(QUEUE, worker=WORKER, timeout=seconds(5))
+
+    assert {high.receipt, low.receipt} == set(receipts)

@@ -131,7 +131,8 @@ class WorkQueue(Protocol):
     async def wait(self, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
         """Wait until an entry is ready or *timeout* passes; return what was read, of any priority, now owned.
 
-        At most one entry a priority is read. Entries that were ready before are read at once.
+        At most one entry a priority is read. Entries that were ready before are read at once. A priority that cannot be
+        read is left out.
         """
         ...
 

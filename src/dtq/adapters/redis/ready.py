@@ -15,6 +15,7 @@ from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
 from dtq.adapters.redis.steps import milliseconds_text
+from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import malformed_fields
 from dtq.domain.events import EventType, task_event
@@ -73,20 +74,27 @@ async def fetch(
 
 async def wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
     """Wait on all bands at once, as the port promises; groups that were lost are made again first."""
+    streams: Sequence[str] = link.keys.streams(queue)
     try:
-        return await _wait(link, queue, worker=worker, timeout=timeout)
+        return await _wait(link, queue, streams, worker=worker, timeout=timeout)
     except Rejected as error:
-        if error.reply_code not in {"NOGROUP", "UNBLOCKED"}:
+        if is_of_another_type(error):
+            lengths = await link.client.pipeline([("XLEN", stream) for stream in streams])
+            read = zip(streams, lengths, strict=True)
+            streams = [stream for stream, length in read if not is_of_another_type(length)]
+        elif error.reply_code in {"NOGROUP", "UNBLOCKED"}:
+            await register(link, queue)
+        else:
             raise
-        await register(link, queue)
-        return await _wait(link, queue, worker=worker, timeout=timeout)
+        return await _wait(link, queue, streams, worker=worker, timeout=timeout)
 
 
-async def _wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
-    streams = link.keys.streams(queue)
+async def _wait(
+    link: Link, queue: QueueName, streams: Sequence[str], *, worker: WorkerId, timeout: timedelta
+) -> Sequence[Receipt]:
     read = ("XREADGROUP", "GROUP", GROUP, worker, "COUNT", 1, "BLOCK", milliseconds_text(timeout))
     found = await link.client.call(*read, "STREAMS", *streams, *(">" for _ in streams), block=timeout)
-    priorities = dict(zip(streams, BANDS, strict=True))
+    priorities = dict(zip(link.keys.streams(queue), BANDS, strict=True))
     return [
         Receipt(queue, priorities[stream], EntryId(entry_id))
         for stream, entries in found or ()
