@@ -6,9 +6,9 @@ import pytest
 
 from tests.judged.systems import pytest_runtest_makereport, system
 from tests.security.site import KEY, Site, standing
-from tests.servers import RedisServer
+from tests.servers import RedisServer, start_own
 
-__all__ = ["guarded", "pytest_runtest_makereport", "site", "system"]
+__all__ = ["alone", "guarded", "pytest_runtest_makereport", "site", "system"]
 
 
 @pytest.fixture(scope="session")
@@ -23,4 +23,11 @@ def guarded(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory)
     """A deployment with a key, which logs JSON."""
     settings = {"DTQ_API_KEY": KEY, "DTQ_LOG_JSON": "true"}
     with standing(redis_server, folder=tmp_path_factory.mktemp("guarded"), settings=settings) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A deployment that is open, on a server that nobody else uses: every key and command there is its own."""
+    with start_own() as server, standing(server, folder=tmp_path_factory.mktemp("alone"), settings={}) as site:
         yield site
