@@ -13,6 +13,7 @@ from dtq.application.tasks import MAX_SUBMISSIONS, MAX_WAITING_BYTES, RECORD_BYT
 from dtq.application.waiting import MAX_WAITERS
 from dtq.domain.admission import MAX_METADATA_BYTES
 from dtq.entrypoints.config import Settings, variable
+from dtq.entrypoints.http.bounded_http import BODY_WITHIN, HEAD_WITHIN, MAX_HEAD_BYTES
 from dtq.entrypoints.http.stream_delivery import SEND_LIMIT
 from dtq.ports.answers import LimitName
 from tests.tidy.tables import rows
@@ -60,8 +61,18 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"for at most {CALL_DEADLINE.seconds} seconds",
         f"At most {MAX_WAITING_BYTES // 2**20} MiB of submissions",
         f"and {RECORD_BYTES} for each task",
+        f"| first line and headers | {MAX_HEAD_BYTES} bytes |",
+        f"{HEAD_WITHIN.seconds} seconds for first line and headers, and {BODY_WITHIN.seconds} seconds of silence",
         f"takes nothing for {SEND_LIMIT.seconds} seconds",
         f"(up to {FRESH.seconds} s old)",
     )
 
     assert [] == [figure for figure in figures if figure not in FLAT]
+
+
+def test_the_page_of_the_api_has_the_same_figures_for_requests() -> None:
+    page = " ".join((Path(__file__).resolve().parents[2] / "docs/api.md").read_text().split())
+
+    assert f"larger than {MAX_HEAD_BYTES // 1024} KiB" in page
+    assert f"within {HEAD_WITHIN.seconds} seconds" in page
+    assert f"silent for {BODY_WITHIN.seconds} seconds" in page
