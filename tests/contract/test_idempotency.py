@@ -59,8 +59,10 @@ async def test_the_record_tells_the_state_of_its_task(harness: Harness, status: 
 async def test_each_step_writes_the_record_that_belongs_to_it(harness: Harness, kind: str) -> None:
     change = await prepared(harness, kind, key="k")
 
-    await write(harness, change)
+    answer = await write(harness, change)
 
+    assert isinstance(answer, Applied)
+    assert not answer.detached
     expected = IdempotencyRecord(task_id=change.after.task_id, state=STATES[change.after.status], updated_at=change.at)
     assert expected == await key_record(harness, "k")
 
@@ -70,8 +72,10 @@ async def test_a_step_leaves_the_record_of_another_task_alone(harness: Harness, 
     change = await prepared(harness, kind, key="k")
     other = await _take_the_key(harness, holder=change.after.task_id)
 
-    await write(harness, change)
+    answer = await write(harness, change)
 
+    assert isinstance(answer, Applied)
+    assert answer.detached
     record = await key_record(harness, "k")
     assert record is not None
     assert (other, PROCESSING) == (record.task_id, record.state)

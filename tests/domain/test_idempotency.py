@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,6 +11,7 @@ from dtq.domain.idempotency import (
     Replay,
     TakeOver,
     answer,
+    differences,
     record_of,
     state_of,
 )
@@ -79,3 +82,21 @@ def test_the_states_are_the_contracts() -> None:
 
 def test_the_task_id_comes_first_in_a_record() -> None:
     assert ("task_id", "state", "updated_at") == IdempotencyRecord.__struct_fields__
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({}, ()),
+        ({"task_id": TaskId("b" * 32), "created_at": NOW + timedelta(days=1), "version": TOKEN}, ()),
+        ({"payload": '{"n": 2}'}, ("payload",)),
+        ({"timeout": timedelta(seconds=1), "task_type": "other"}, ("task_type", "timeout")),
+        ({"metadata": '{"x": 1}', "priority": 0, "max_attempts": 99}, ("metadata", "priority", "max_attempts")),
+    ],
+)
+def test_a_repeat_that_asks_for_something_else_is_told_by_its_fields(
+    changes: dict[str, object], named: tuple[str, ...]
+) -> None:
+    task = a_task()
+
+    assert named == differences(task, asked=replace(task, **changes))

@@ -127,8 +127,10 @@ class DeadLetterService:
 
         answer = await transact(task, decide=decide_on_same, commit=commit)
         match answer:
-            case Settled(change=change, task=stored):
+            case Settled(change=change, task=stored, detached=detached):
                 self._observer.committed(change)
+                if change.revives and detached:
+                    self._observer.noticed("idempotency_detached", task_id=task_id, queue=stored.queue)
                 return stored
             case _Undone(task=found, reason=DropReason.DISCARDED):
                 raise DeadLetterDiscarded(found.task_id)

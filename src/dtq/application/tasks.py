@@ -193,7 +193,7 @@ class TaskService:
                     # the reply of an earlier try was lost: nobody else knows this task's id
                     return self._created(change, change.after if stored is None else stored)
                 case KeyTaken():
-                    duplicate = await self._duplicate_of(answer, patience)
+                    duplicate = await self._duplicate_of(answer, patience, asked=change.after)
                     if duplicate is not None:
                         return duplicate
                     replaces = answer.text
@@ -236,9 +236,13 @@ class TaskService:
         self._refill.admitted(task.queue)
         return Submitted(task_id=task.task_id, task=task, duplicate=False)
 
-    async def _duplicate_of(self, taken: KeyTaken, patience: Patience) -> Submitted | None:
+    async def _duplicate_of(self, taken: KeyTaken, patience: Patience, *, asked: Task) -> Submitted | None:
         """Answer for the task that has the key; None where the key may be taken over."""
         holder = await patience.read(partial(self._broker.load, taken.record.task_id))
+        other = () if holder is None else idempotency.differences(holder, asked=asked)
+        if other:
+            fields, task_id = ", ".join(other), taken.record.task_id
+            self._observer.noticed("idempotency_key_reused", task_id=task_id, queue=asked.queue, differs=fields)
         answer = idempotency.answer(taken.record, task=holder)
         match answer:
             case idempotency.Replay():

@@ -6,7 +6,7 @@ from typing import Final, TypeVar, assert_never
 from msgspec import Struct
 
 from dtq.domain.change import Change
-from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown, StepStopped
 from dtq.domain.task import Task
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 
@@ -21,10 +21,11 @@ NoChange = TypeVar("NoChange", bound=Struct)
 
 
 class Settled(Struct, frozen=True, kw_only=True):
-    """The change was made, by this call. ``task`` is the task as stored now."""
+    """The change was made, by this call. ``task`` is the task as stored now, ``detached`` as in Applied."""
 
     change: Change
     task: Task
+    detached: bool = False
 
 
 class Vanished(Struct, frozen=True):
@@ -45,8 +46,8 @@ async def transact(
             return change
         answer = await commit_whole(change, commit=commit)
         match answer:
-            case Applied(task=stored):
-                return Settled(change=change, task=stored)
+            case Applied(task=stored, detached=detached):
+                return Settled(change=change, task=stored, detached=detached)
             case Already(task=stored):
                 return Settled(change=change, task=change.after if stored is None else stored)
             case Conflict(task=found):
@@ -65,6 +66,7 @@ async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already |
 
     Raises OutcomeUnknown where half of it may be done, also where the broker goes away before it can be repeated.
     """
+    reason = ""
     for repeat in range(MAX_REPEATS):
         try:
             answer = await commit(change)
@@ -74,4 +76,5 @@ async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already |
             raise OutcomeUnknown(str(error)) from error
         if not isinstance(answer, Broken):
             return answer
-    raise OutcomeUnknown(f"a step of task {change.after.task_id} stopped half-way {MAX_REPEATS} times")
+        reason = answer.reason
+    raise StepStopped(f"a step of task {change.after.task_id} stopped half-way {MAX_REPEATS} times: {reason}")

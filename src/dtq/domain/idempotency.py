@@ -2,12 +2,16 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from dtq.domain.change import Change
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.domain.task import Task, TaskId
+
+_ASKED: Final = ("task_type", "payload", "metadata", "priority", "max_attempts", "timeout")
+"""What a submission asks for beside its queue, its key, and when it is to run."""
 
 
 class RecordState(StrEnum):
@@ -68,6 +72,11 @@ def answer(record: IdempotencyRecord, *, task: Task | None) -> Replay | InProgre
     if record.state is RecordState.PROCESSING:
         return TakeOver()
     return Replay(task_id=record.task_id, task=None)
+
+
+def differences(task: Task, *, asked: Task) -> tuple[str, ...]:
+    """Name what a repeated submission asks for in another way than the task that its key stands for, which it gets."""
+    return tuple(name for name in _ASKED if getattr(task, name) != getattr(asked, name))
 
 
 def _alive(task: Task) -> InProgress:

@@ -15,9 +15,13 @@ LimitName = Literal["queue_full", "schedule_full", "too_many_queues"]
 
 
 class Applied(Struct, frozen=True):
-    """The change was made. ``task`` is the task as stored now, its payload as it was in the change."""
+    """The change was made. ``task`` is the task as stored now, its payload as it was in the change.
+
+    ``detached`` tells that the record of the task's idempotency key is another task's, or gone, and was left alone.
+    """
 
     task: Task
+    detached: bool = False
 
 
 class Already(Struct, frozen=True):

@@ -125,13 +125,13 @@ def _make(state: State, change: Change) -> Applied | Broken:
         raise ValueError(f"{change.after.task_id}: neither the change nor the store has a payload")
     try:
         after = _enter_new_home(state, change, payload=payload)
-        _write_key(state, change)
+        detached = not _write_key(state, change)
         _write_record(state, change, replace(after, payload=payload))
         _tell(state, change)
         _leave_old_home(state, change, after)
     except Stopped:
         return Broken("stopped half-way")
-    return Applied(after)
+    return Applied(after, detached=detached)
 
 
 def _enter_new_home(state: State, change: Change, *, payload: str) -> Task:
@@ -158,17 +158,20 @@ def _enter_new_home(state: State, change: Change, *, payload: str) -> Task:
     return after
 
 
-def _write_key(state: State, change: Change) -> None:
+def _write_key(state: State, change: Change) -> bool:
+    """Write the record of the task's key; tell whether that was due, or the task has none."""
     task, record = change.after, record_of(change)
     if record is None or task.idempotency_key is None:
-        return
+        return True
     key = (task.queue, task.idempotency_key)
     is_missing = state.keys.get(key) is None
     may_make = change.starts_life or (change.may_bind_key and is_missing)
-    if may_make or owns_key(state, task):
-        state.faults.before_write()
-        lifetime = record_lifetime(task, at=change.at, retention=state.options.retention)
-        state.keys.put(key, key_text(record), lifetime=lifetime)
+    if not may_make and not owns_key(state, task):
+        return False
+    state.faults.before_write()
+    lifetime = record_lifetime(task, at=change.at, retention=state.options.retention)
+    state.keys.put(key, key_text(record), lifetime=lifetime)
+    return True
 
 
 def _write_record(state: State, change: Change, task: Task) -> None:

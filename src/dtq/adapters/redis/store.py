@@ -171,7 +171,8 @@ def _plain(reply: Reply, change: Change) -> Applied | Already | Conflict | Broke
     try:
         match code:
             case Answered.MADE:
-                return Applied(_as_stored(change, EntryId(rest[0])))
+                # the step that may be left out is the one that writes the idempotency record
+                return Applied(_as_stored(change, EntryId(rest[0])), detached=bool(rest[1]))
             case Answered.KNOWN:
                 return Already(task_of(rest[0]))
             case Answered.MOVED:

@@ -10,7 +10,7 @@
 -- A step   {command, guard?}: it is left out where its guard does not hold.
 -- An argument is text; n: KEYS[n]; -n: ARGV[n]; {'field', name}: from the record; {'reply', n}: of the n-th step;
 --          {'tokens'}: the tokens that the record will remember.
--- Reply    seconds, microseconds, and one answer an act: {1, reply of the first step} made; {2, snapshot} its token
+-- Reply    seconds, microseconds, and one answer an act: {1, reply of the first step, steps left out} made; {2, snapshot} its token
 --          is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused; {5, reason} stopped.
 
 local MADE, KNOWN, MOVED, REFUSED, STOPPED = 1, 2, 3, 4, 5
@@ -124,14 +124,16 @@ local function make(description)
     if found then return {REFUSED, number, found, snapshot(act.record)} end
   end
   demand(description[5])
+  local left_out = 0
   for number, step in ipairs(description[5]) do
     if step[2] and against(step[2], act) then
       act.replies[number] = false
+      left_out = left_out + 1
     else
       act.replies[number] = redis.call(words(step[1], act))
     end
   end
-  return {MADE, text_of(act.replies[1])}
+  return {MADE, text_of(act.replies[1]), left_out}
 end
 
 local answers = {}
