@@ -6,7 +6,7 @@ from typing import Final, TypeVar, assert_never
 from msgspec import Struct
 
 from dtq.domain.change import Change
-from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown, StepStopped
+from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown
 from dtq.domain.task import Task
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 
@@ -66,7 +66,6 @@ async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already |
 
     Raises OutcomeUnknown where half of it may be done, also where the broker goes away before it can be repeated.
     """
-    reason = ""
     for repeat in range(MAX_REPEATS):
         try:
             answer = await commit(change)
@@ -76,5 +75,4 @@ async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already |
             raise OutcomeUnknown(str(error)) from error
         if not isinstance(answer, Broken):
             return answer
-        reason = answer.reason
-    raise StepStopped(f"a step of task {change.after.task_id} stopped half-way {MAX_REPEATS} times: {reason}")
+    raise OutcomeUnknown(f"a step of task {change.after.task_id} stopped half-way {MAX_REPEATS} times")
