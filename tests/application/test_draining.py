@@ -244,3 +244,31 @@ async def test_a_worker_that_never_reached_its_broker_ends_when_it_is_asked_to(w
     await world.settle()
 
     assert ExitCode.DRAINED == staff.life.result()
+
+
+@pytest.mark.parametrize("method", ["fetch", "wait", "extend", "owned", "acquire", "resign", "announce", "retire"])
+async def test_a_drain_with_a_silent_broker_ends_two_seconds_after_its_limit(world: World, method: str) -> None:
+    await world.age_server()
+    staff = await world.hire(drain_timeout=timedelta(seconds=5), concurrency=2)
+    await world.submit("hold", timeout_ms=3_600_000)
+    staff.link.stall(method)
+    await world.advance(4)
+
+    staff.worker.request_stop()
+    await world.advance(5 + 2 + 0.5)
+
+    assert staff.life.done()
+    assert ExitCode.WORK_LEFT == staff.life.result()
+
+
+async def test_an_idle_worker_with_a_silent_broker_ends_two_seconds_after_its_limit(world: World) -> None:
+    staff = await world.hire(drain_timeout=timedelta(seconds=5))
+    staff.link.stall("fetch", "wait", "extend", "owned", "acquire", "resign", "announce", "retire", "take_due")
+    await world.advance(4)
+
+    staff.worker.request_stop()
+    await world.advance(5 + 2 + 0.5)
+
+    assert staff.life.done()
+    assert ExitCode.WORK_LEFT == staff.life.result()
+    assert {"TimeoutError"} == {note["error"] for note in staff.notes.of("drain_incomplete")}

@@ -84,3 +84,20 @@ async def test_peers_of_the_same_queue_that_judge_by_another_timeout_are_named(w
     assert [{"worker_id": peer.settings.worker_id, "theirs": 60.0, "ours": 30.0}] == (
         staff.notes.of("visibility_timeouts_differ")
     )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "warnings"),
+    [
+        (0.9, []),
+        (-0.9, []),
+        (90, ["the broker's clock is 90.0 s ahead of this host's"]),
+        (-3600, ["the broker's clock is 3600.0 s behind this host's"]),
+    ],
+)
+async def test_clocks_that_differ_are_told_of_once(world: World, seconds: float, warnings: list[str]) -> None:
+    facts = replace(FACTS, host_offset=timedelta(seconds=seconds))
+
+    await presence_of(world, Inspected(facts)).enter(())
+
+    assert warnings == [note["warning"] for note in world.notes.of("server_warning")]

@@ -1,5 +1,9 @@
 """The first and the last word of a worker."""
 
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
 from msgspec.structs import replace
 
 from dtq.application.handover import Handover, sign_of_life
@@ -10,6 +14,9 @@ from dtq.domain.workers import Heartbeat, WorkerStatus, expires_in
 from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids, ServerFacts
 from dtq.ports.events import Observer
+
+HOST_OFFSET_NOTED: Final = timedelta(seconds=1)
+"""From which difference on the clocks of the broker and of this host are worth a word."""
 
 
 class WorkerIdInUse(DtqError):
@@ -45,7 +52,7 @@ class Presence:
         await self._backend.server.prepare()
         facts = await self._backend.server.inspect()
         # what makes the API unready is for operators to mend; a worker that stopped for it would strand accepted work
-        for warning in (*facts.problems, *facts.warnings):
+        for warning in (*facts.problems, *facts.warnings, *_clock_warnings(facts.host_offset)):
             self._observer.noticed("server_warning", warning=warning)
         heartbeat = self._first_heartbeat(task_types)
         asked_at = self._backend.clock.monotonic()
@@ -122,3 +129,9 @@ class Presence:
         settings = self._settings
         at, event_id = self._backend.clock.now(), self._ids.token()
         return worker_event(kind, event_id=event_id, at=at, worker=settings.worker_id, queue=settings.queue)
+
+
+def _clock_warnings(ahead: timedelta) -> Iterator[str]:
+    if abs(ahead) > HOST_OFFSET_NOTED:
+        side = "ahead of" if ahead > timedelta() else "behind"
+        yield f"the broker's clock is {abs(ahead).total_seconds():.1f} s {side} this host's"

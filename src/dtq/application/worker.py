@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any, Final
 
 from dtq.application.backoff import Backoff
 from dtq.application.beat_runner import BeatRunner
@@ -27,6 +28,9 @@ from dtq.ports.environment import Chance, Ids
 from dtq.ports.events import Observer
 
 __all__ = ["Worker", "WorkerIdInUse"]
+
+LAST_WORDS: Final = timedelta(seconds=2)
+"""How much longer than its drain timeout a worker takes to end at most, where the broker does not answer."""
 
 
 class Worker:
@@ -171,30 +175,50 @@ class Worker:
         """Finish what is running, as long as it may take; hand back the rest; say goodbye."""
         crew = self._crew
         ends_at = self._backend.clock.monotonic() + self._settings.drain_timeout.total_seconds()
+        gone_at = ends_at + LAST_WORDS.total_seconds()
         self._observer.noticed("draining", active=len(crew.in_flight.holds))
         self._publish()
-        await asyncio.wait(stopping)
-        await self._try("poll", crew.poll.finish)
-        await self._try("lead", crew.lead.resign)
+        await self._wait(stopping, until=gone_at)
+        await self._try("poll", crew.poll.finish, until=gone_at)
+        await self._try("lead", crew.lead.resign, until=gone_at)
         while crew.in_flight.holds and (left := ends_at - self._backend.clock.monotonic()) > 0:
             await self._changed.wait(at_most=timedelta(seconds=left))
         abandoned = await crew.running.abandon()
         # from here on nothing is extended, so that what is handed back stays handed back
         await self._beat_runner.stop()
-        is_back = await self._try("hand_back", partial(crew.hand_back.give_all_but, crew.set_aside.receipts))
-        await self._try("presence", self._presence.leave)
+        rest = partial(crew.hand_back.give_all_but, crew.set_aside.receipts)
+        is_back = await self._try("hand_back", rest, until=gone_at)
+        await self._try("presence", self._presence.leave, until=gone_at)
         is_whole = is_back and not abandoned and not self._is_stuck
         self._observer.noticed("drained", abandoned=abandoned, stuck=self._is_stuck)
         return ExitCode.DRAINED if is_whole else ExitCode.WORK_LEFT
 
-    async def _try(self, name: str, call: Callable[[], Awaitable[object]]) -> bool:
+    async def _try(self, name: str, call: Callable[[], Coroutine[None, None, object]], *, until: float) -> bool:
         """Do what a drain does last, if the broker lets it; what it does not is found out by the peers, only later."""
+        trying = asyncio.create_task(call(), name=f"drain-{name}")
+        await self._wait([trying], until=until)
+        error = TimeoutError() if trying.cancelled() else trying.exception()
+        if error is None:
+            return True
+        if not isinstance(error, (BrokerUnavailable, TimeoutError)):
+            raise error
+        self._observer.noticed("drain_incomplete", part=name, error=type(error).__name__)
+        return False
+
+    async def _wait(self, tasks: Sequence["asyncio.Task[Any]"], *, until: float) -> None:
+        """Wait for the end of *tasks*; those that wait themselves, for a broker that is silent, are canceled then."""
+
+        def give_up() -> None:
+            for task in tasks:
+                task.cancel()
+
+        left = max(0.0, until - self._backend.clock.monotonic())
+        timer = self._backend.clock.call_later(timedelta(seconds=left), give_up)
         try:
-            await call()
-        except BrokerUnavailable as error:
-            self._observer.noticed("drain_incomplete", part=name, error=type(error).__name__)
-            return False
-        return True
+            await asyncio.wait(tasks)
+        finally:
+            timer.cancel()
+            give_up()
 
     async def _tick(self) -> None:
         """Show the beat that the main loop lives."""

@@ -19,7 +19,6 @@ from dtq.ports.environment import ServerFacts
 
 LOWEST_REDIS: Final = (7, 0)
 LOWEST_VALKEY: Final = (8, 0)
-HOST_OFFSET_NOTED: Final = timedelta(seconds=1)
 
 _FORBIDDING: Final = frozenset({"NOPERM", "ERR"})
 """How a server's refusal begins that no repeat will change."""
@@ -41,15 +40,12 @@ class RedisServer:
         seconds, microseconds = await self._link.client.call("TIME")
         now = moment(int(seconds) * 1000 + int(microseconds) // 1000)
         offset = now - self._host.now()
-        warnings = [*persistence_warnings(info)]
-        if abs(offset) > HOST_OFFSET_NOTED:
-            warnings.append(f"the broker's clock is {offset.total_seconds():+.1f} s ahead of this host's")
         return ServerFacts(
             description=f"{_family(info)} {_version_text(info)}",
             uptime=timedelta(seconds=int(info.get("uptime_in_seconds", "0"))),
             host_offset=offset,
             problems=(*unusable(info, self._link.keys), *memory_problems(info), *await self._refusals()),
-            warnings=tuple(warnings),
+            warnings=tuple(persistence_warnings(info)),
         )
 
     async def prepare(self) -> None:
