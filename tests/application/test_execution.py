@@ -4,6 +4,7 @@ import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import NoReturn
 
 import pytest
 from msgspec.structs import replace
@@ -206,6 +207,78 @@ async def test_a_handler_that_is_told_again_to_stop_may_clean_up_in_peace() -> N
 
     assert ["cleaned up"] == told
     assert attempt.ended.done()
+    pool.shutdown()
+
+
+class Unsayable(Exception):
+    """An error with a text that cannot be cut."""
+
+    def __str__(self) -> str:
+        class Slippery(str):
+            __slots__ = ()
+
+            def __getitem__(self, _: object) -> NoReturn:
+                raise ValueError
+
+        return Slippery("secretive")
+
+
+class Choosy(type):
+    """A class that tells nobody what is an instance of it."""
+
+    def __instancecheck__(cls, _: object) -> NoReturn:
+        raise ValueError
+
+
+class Faddy(Exception, metaclass=Choosy):
+    """An error whose class refuses to say what is one."""
+
+
+@task("fail", retry_on=(Faddy,))
+async def unsayable(_: dict[str, object], __: TaskContext) -> NoReturn:
+    raise Unsayable
+
+
+@task("fail_in_thread", retry_on=(Faddy,))
+def unsayable_in_thread(_: dict[str, object], __: TaskContext) -> NoReturn:
+    raise Unsayable
+
+
+@pytest.mark.parametrize("task_type", ["fail", "fail_in_thread"])
+async def test_errors_that_cannot_be_told_free_their_slots_at_once(world: World, task_type: str) -> None:
+    await world.hire(registry=Registry.of(unsayable, unsayable_in_thread), concurrency=2)
+
+    ids = [await world.submit(task_type) for _ in range(5)]
+    await world.until(lambda: not world.staff[0].active)
+
+    failures = [(await world.task(one)).failure for one in ids]
+    assert [("Unsayable", "secretive", False)] * 5 == [
+        (one.error_class, one.error_message, one.retryable) for one in failures if one is not None
+    ]
+
+
+class Broken(ExecutionRules, frozen=True):
+    """Rules that fail whoever asks them what may be tried again, as no rules should."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "retryable":
+            raise MemoryError("no room")
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("task_type", ["fail", "fail_in_thread"])
+async def test_an_attempt_ends_even_where_its_failure_cannot_be_told(task_type: str) -> None:
+    handlers.forget_all()
+    clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
+    rules = Broken(worker_id=WORKER, result_max_bytes=8192, retryable=())
+    executor = Executor(REGISTRY, clock=clock, pool=pool, rules=rules)
+
+    attempt = executor.begin(a_task(task_type=task_type, payload='{"error": "value"}'))
+    await asyncio.wait_for(attempt.ended, timeout=10)
+
+    outcome = attempt.outcome.result()
+    assert isinstance(outcome, Failed)
+    assert ("UntoldError", False) == (outcome.failure.error_class, outcome.failure.retryable)
     pool.shutdown()
 
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -169,7 +170,49 @@ def test_what_is_not_finite_is_not_written_wherever_it_stands(value: object) -> 
         written(value)
 
 
-@pytest.mark.parametrize("value", ["\ud800", Raw(b"{"), Raw(b"1 2"), Raw(b"NaN")], ids=repr)
+@dataclass
+class Enveloped:
+    inner: Raw
+
+
+NO_JSON = [
+    b"",
+    b"{",
+    b"1 2",
+    b"NaN",
+    b"1e999",
+    b'"\xff"',
+    b'"\\ud800"',
+    b'"\\x"',
+    b"[1,]",
+    b"01",
+    b'1}, "status": "forged"',
+]
+
+
+@pytest.mark.parametrize("text", NO_JSON)
+@pytest.mark.parametrize(
+    "wrap", [lambda raw: raw, lambda raw: {"x": raw, "y": 1}, Enveloped], ids=["bare", "inside", "field"]
+)
+def test_text_of_ones_own_that_is_no_json_is_not_written(text: bytes, wrap: Callable[[Raw], object]) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        written(wrap(Raw(text)))
+
+
+def test_text_of_ones_own_is_written_as_it_is() -> None:
+    text = b'{"y": [{"b" : 1.50, "a":"\xc3\xa4"}]}'
+
+    assert b'{"x":' + text + b"}" == written({"x": Raw(text)})
+
+
+@pytest.mark.parametrize("wrap", [lambda text: Raw(text.encode()), json.decode], ids=["text", "value"])
+def test_what_is_written_nests_no_deeper_than_what_is_accepted(wrap: Callable[[str], object]) -> None:
+    assert nested(MAX_DEPTH) == written(wrap(nested(MAX_DEPTH))).decode()
+    with pytest.raises(JsonProblem, match="nested deeper than 64 levels"):
+        written(wrap(nested(MAX_DEPTH + 1)))
+
+
+@pytest.mark.parametrize("value", ["\ud800", {"\ud800": 1}], ids=ascii)
 def test_what_would_be_no_json_is_not_written(value: object) -> None:
     with pytest.raises(ValueError, match=r".+"):
         written(value)

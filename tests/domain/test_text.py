@@ -1,6 +1,6 @@
 import pytest
 
-from dtq.domain.text import clean
+from dtq.domain.text import class_name, clean, text_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,32 @@ def test_cleaning_twice_changes_nothing_more() -> None:
     once = clean("a\nb" * 400)
 
     assert once == clean(once)
+
+
+class Text(str):
+    """Text of a kind of its own."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
+
+
+class Disguised:
+    """A value that says it were text."""
+
+    __class__ = property(lambda _: str)
+
+    def __str__(self) -> str:
+        return Text("kind")
+
+
+def test_the_text_of_a_value_is_plain_text() -> None:
+    texts = [text_of(value) for value in (1.5, "x", Text("own"), Disguised())]
+
+    assert ["1.5", "x", "own", "kind"] == texts
+    assert {str} == {type(text) for text in texts}
+
+
+def test_the_class_of_a_value_is_called_by_its_own_name() -> None:
+    assert ["int", "Text", "Disguised", "type"] == [class_name(one) for one in (1, Text(), Disguised(), int)]

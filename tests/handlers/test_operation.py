@@ -9,6 +9,8 @@ from uuid import uuid4  # noqa: TID251 - the keys of these tests must be new on 
 import pytest
 import redis
 import redis.asyncio
+from msgspec import Raw
+from msgspec.json import decode
 
 from dtq import RetryableError, idempotent_operation
 from tests.servers import RedisServer
@@ -95,7 +97,16 @@ async def test_an_error_frees_the_key_of_an_async_client(async_client: AsyncClie
 
 
 @pytest.mark.parametrize(
-    ("result", "error"), [(object(), TypeError), (float("nan"), ValueError), ({float("inf"): 1}, ValueError)], ids=repr
+    ("result", "error"),
+    [
+        (object(), TypeError),
+        (float("nan"), ValueError),
+        ({float("inf"): 1}, ValueError),
+        (Raw(b"1e999"), ValueError),
+        (Raw(b'1}, "state": "running"'), ValueError),
+        (decode("[" * 65 + "]" * 65), ValueError),
+    ],
+    ids=repr,
 )
 def test_a_result_that_is_no_json_frees_the_key(
     client: Client, key: str, result: object, error: type[Exception]

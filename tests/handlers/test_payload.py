@@ -12,7 +12,7 @@ from dtq.domain.admission import AdmissionRules, admit
 from dtq.domain.errors import FieldProblem, InvalidTask, UnknownTaskType
 from dtq.domain.json_text import JsonProblem
 from dtq.handlers import Registry, TaskContext, task
-from dtq.handlers.payload import PayloadInvalid, PayloadTypeError
+from dtq.handlers.payload import PayloadInvalid, PayloadType, PayloadTypeError
 
 
 class User(Struct):
@@ -250,3 +250,31 @@ def test_the_type_is_looked_at_once_the_rest_is_sound() -> None:
         admit({"task_type": "nothing", "payload": "{}"}, rules=RULES)
 
     assert ["priority"] == [problem.field for problem in refused.value.problems]
+
+
+class Mute(Exception):
+    """An error that cannot be printed."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt: "),
+        (Mute(), "Mute: no message: __str__ raised SystemExit"),
+        (type("A\nB", (Exception,), {})("c\nd"), "A B: c d"),
+    ],
+    ids=["exit", "interrupt", "mute", "named"],
+)
+def test_whatever_a_type_raises_while_it_is_read_is_a_fault_of_the_payload(error: BaseException, told: str) -> None:
+    class Moody(Struct):
+        def __post_init__(self) -> None:
+            raise error
+
+    with pytest.raises(PayloadInvalid) as caught:
+        PayloadType(Moody, owner="moody").read("{}")
+
+    assert ("payload", told) == (caught.value.problem.field, caught.value.problem.problem)

@@ -35,6 +35,9 @@ class StopReason(Enum):
     """The worker ends: nothing is recorded, and the entry is handed back."""
 
 
+_UNTOLD: Final = failed("UntoldError", "the handler ended, and nobody could tell how", retryable=False)
+"""What is recorded where something fails that only describes how the handler ended."""
+
 _UNRECORDED: Final = frozenset({StopReason.LOST, StopReason.DRAIN})
 
 
@@ -99,23 +102,26 @@ class Attempt:
         pool.submit(self._call_sync, handler, payload)
 
     async def _call_async(self, handler: Handler, payload: object) -> None:
-        outcome: Outcome
+        outcome: Outcome = _UNTOLD
         try:
             value = await _awaitable(handler.function, payload, self._context())
             outcome = outcome_of(value, max_bytes=self._rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
-        self._end(outcome, self._clock.monotonic())
+        finally:
+            self._end(outcome, self._clock.monotonic())
 
     def _call_sync(self, handler: Handler, payload: object) -> None:
-        self._tell(self._arm, self._clock.monotonic())
-        outcome: Outcome
+        outcome: Outcome = _UNTOLD
         try:
+            self._tell(self._arm, self._clock.monotonic())
             value = handler.function(payload, self._context())
             outcome = _sync_outcome(value, max_bytes=self._rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
-        self._tell(self._end, outcome, self._clock.monotonic())
+        finally:
+            # nobody else can see that this thread is free again
+            self._tell(self._end, outcome, self._clock.monotonic())
 
     def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
         # the loop is closed where the worker had to leave this thread behind

@@ -1,7 +1,8 @@
 """What a handler returned, as JSON text."""
 
-from dtq.domain.json_text import written
+from dtq.domain.json_text import encoded, parse
 from dtq.domain.outcome import RESULT_NOT_SERIALIZABLE, AttemptResult, Outcome, Succeeded, failed
+from dtq.domain.text import class_name, text_of
 
 
 def outcome_of(value: object, *, max_bytes: int) -> Outcome:
@@ -10,12 +11,15 @@ def outcome_of(value: object, *, max_bytes: int) -> Outcome:
     A result over *max_bytes* is not kept. The work is done either way, so another attempt would only repeat it.
     """
     try:
-        text = written(value)
-        if len(text) > max_bytes:
+        encoding = encoded(value)
+        if len(encoding) > max_bytes:
             return Succeeded(result=None, truncated=True)
-        return Succeeded(result=text.decode())
-    except Exception as error:  # noqa: BLE001 - the handler's own objects may raise anything while they are read
-        return not_serializable(f"{type(error).__name__}: {error}")
+        text = encoding.decode()
+        # what a handler writes as text of its own may be anything, and readers would meet it at every look
+        parse(text)
+        return Succeeded(result=text)
+    except BaseException as error:  # noqa: BLE001 - the handler's own objects may raise anything while they are read
+        return not_serializable(f"{class_name(error)}: {text_of(error)}")
 
 
 def not_serializable(problem: str) -> Outcome:

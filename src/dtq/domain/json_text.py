@@ -38,17 +38,22 @@ def object_problem(text: str) -> str | None:
 
 def parse_object(text: str) -> dict[str, object]:
     """Parse *text* as one JSON object. Raises JsonProblem."""
-    if is_too_deep(text):
-        message = f"nested deeper than {MAX_DEPTH} levels"
-        raise JsonProblem(message)
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise JsonProblem(malformed(error, text)) from error
+    value = parse(text)
     if not isinstance(value, dict):
         message = "must be a JSON object"
         raise JsonProblem(message)
     return value
+
+
+def parse(text: str) -> object:
+    """Parse *text* as one JSON value of any kind, within the same limits. Raises JsonProblem."""
+    if is_too_deep(text):
+        message = f"nested deeper than {MAX_DEPTH} levels"
+        raise JsonProblem(message)
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise JsonProblem(malformed(error, text)) from error
 
 
 def malformed(error: Exception, text: str) -> str:
@@ -73,17 +78,26 @@ def is_too_deep(text: str) -> bool:
 
 
 def written(value: object) -> bytes:
-    """Write *value* as JSON.
+    """Write *value* as JSON that `parse` reads.
 
-    Raises ValueError for NaN or an infinity, as a key too, for text that is no Unicode and a Raw that is no JSON;
-    TypeError or RecursionError for what has no form in JSON; and what objects of one's own raise while they are read.
+    Raises ValueError for NaN or an infinity, as a key too, for text that is no Unicode, a Raw that is no JSON, and what
+    nests too deep; TypeError or RecursionError for what has no form in JSON; and what objects of one's own raise while
+    they are read.
+    """
+    text = encoded(value)
+    parse(text.decode())
+    return text
+
+
+def encoded(value: object) -> bytes:
+    """Write *value* as `written` does, without a look at what came out: a Raw is written as it is, whatever it holds.
+
+    Of a text that is too large to keep, the size is enough to know.
     """
     text = msgspec.json.encode(value)
     if _MAYBE_NOT_FINITE.search(text) and _has_non_finite(msgspec.to_builtins(value)):
         message = "numbers must be finite"
         raise ValueError(message)
-    # a msgspec.Raw is written as it is, whatever it holds
-    msgspec.json.decode(text, type=msgspec.Raw)
     return text
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.domain.task import Failure
-from dtq.domain.text import clean
+from dtq.domain.text import class_name, clean, text_of
 
 MAX_MESSAGE: Final = 500
 """The longest error message that is kept, in characters (contract section 1)."""
@@ -19,6 +19,9 @@ UNKNOWN_TASK_TYPE: Final = "UnknownTaskType"
 PAYLOAD_NOT_DECODABLE: Final = "PayloadNotDecodable"
 RESULT_NOT_SERIALIZABLE: Final = "ResultNotSerializable"
 TIMEOUT: Final = "TimeoutError"
+
+_INNER: Final = vars(BaseExceptionGroup)["exceptions"]
+"""The errors in a group, as no class of a stranger can tell them otherwise."""
 
 
 class RetryableError(Exception):
@@ -61,9 +64,10 @@ def classify(error: BaseException, *, retryable: tuple[type[BaseException], ...]
 
     PermanentError wins over every list; RetryableError and TimeoutError are always retryable. A group of errors is
     what each of them is: retryable where all are, or where its own class is listed and no PermanentError is in it.
+    An error is of a class where ``except`` would catch it, whatever it says of itself. Never raises.
     """
     again = _is_retryable(error, (RetryableError, TimeoutError, *retryable))
-    return failed(type(error).__name__, _message_of(error), retryable=again)
+    return failed(class_name(error), text_of(error), retryable=again)
 
 
 def failed(error_class: str, message: str, *, retryable: bool, kind: AttemptResult = AttemptResult.FAILURE) -> Failed:
@@ -98,24 +102,31 @@ def worker_lost() -> Failed:
 
 
 def _is_retryable(error: BaseException, listed: tuple[type[BaseException], ...]) -> bool:
-    # not recursive: a handler may nest groups as deep as it likes
-    if not isinstance(error, BaseExceptionGroup):
-        return isinstance(error, listed) and not isinstance(error, PermanentError)
-    groups: list[BaseExceptionGroup[BaseException]] = [error]
-    is_listed, are_listed = isinstance(error, listed), True
+    if _is_of(error, PermanentError):
+        return False
+    if not _is_of(error, BaseExceptionGroup):
+        return _is_of(error, *listed)
+    leaves = _leaves_of(error)
+    if any(_is_of(one, PermanentError) for one in leaves):
+        return False
+    return _is_of(error, *listed) or all(_is_of(one, *listed) for one in leaves)
+
+
+def _leaves_of(error: BaseException) -> list[BaseException]:
+    """Return the errors in a group that are no groups; a PermanentError is one in any case."""
+    # not recursive, and each group once: a handler may nest groups as deep as it likes, and one in many others
+    groups, seen = [error], {id(error)}
+    leaves: list[BaseException] = []
     while groups:
-        for one in groups.pop().exceptions:
-            if isinstance(one, PermanentError):
-                return False
-            if isinstance(one, BaseExceptionGroup):
-                groups.append(one)
-            else:
-                are_listed = are_listed and isinstance(one, listed)
-    return is_listed or are_listed
+        for one in _INNER.__get__(groups.pop()):
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            is_group = _is_of(one, BaseExceptionGroup) and not _is_of(one, PermanentError)
+            (groups if is_group else leaves).append(one)
+    return leaves
 
 
-def _message_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException as broken:  # noqa: BLE001 - a stranger's __str__ may raise anything, and must not end the worker
-        return f"no message: __str__ raised {type(broken).__name__}"
+def _is_of(error: BaseException, *classes: type[BaseException]) -> bool:
+    # isinstance asks metaclasses and __class__, which may lie or raise
+    return any(type.__subclasscheck__(one, type(error)) for one in classes)

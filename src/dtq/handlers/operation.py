@@ -120,7 +120,7 @@ class _Operation:
         self.marker = msgspec.json.encode({"state": "running", "token": uuid4().hex})
 
     def done(self, result: object) -> bytes:
-        return written({"state": "done", "result": result})
+        return msgspec.json.encode({"state": "done", "result": msgspec.Raw(written(result))})
 
     def result_in(self, stored: object) -> tuple[object] | None:
         """Return the result that was stored; None where the caller has the key now."""

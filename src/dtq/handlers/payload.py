@@ -12,7 +12,7 @@ from msgspec.inspect import CustomType, DataclassType, StructType, TypedDictType
 
 from dtq.domain.errors import FieldProblem
 from dtq.domain.json_text import parse_object
-from dtq.domain.text import clean
+from dtq.domain.text import class_name, clean, text_of
 
 JsonSchema = dict[str, Any]
 
@@ -56,8 +56,9 @@ class PayloadType:
             return self._decoder.decode(text)
         except msgspec.ValidationError as error:
             raise PayloadInvalid(_problem_of(str(error))) from error
-        except Exception as error:  # the type's own code runs here, and may raise anything
-            raise PayloadInvalid(FieldProblem("payload", f"{type(error).__name__}: {clean(str(error))}")) from error
+        except BaseException as error:  # the type's own code runs here, and may raise anything
+            problem = f"{clean(class_name(error), limit=100)}: {clean(text_of(error))}"
+            raise PayloadInvalid(FieldProblem("payload", problem)) from error
 
     def schema(self) -> JsonSchema:
         """Describe the payload as JSON Schema, complete in itself."""
