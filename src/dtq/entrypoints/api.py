@@ -17,7 +17,7 @@ from dtq.entrypoints import loops
 from dtq.entrypoints.config import Settings
 from dtq.entrypoints.container import Container, build, take_over_logging
 from dtq.entrypoints.http import stream_protocol
-from dtq.entrypoints.http.app import create_app
+from dtq.entrypoints.http.app import create_app, prepare
 from dtq.entrypoints.http.stream_protocol import StreamHttp
 from dtq.handlers.registry import Registry
 
@@ -78,15 +78,17 @@ def uvicorn_config(app: Any, *, http: type[StreamHttp] = StreamHttp) -> uvicorn.
 
 async def _serve(container: Container, listener: socket.socket) -> int:
     log = container.log()
+    is_prepared = False
     try:
         async with asyncio.timeout(FIRST_LOOK.total_seconds()):
-            await container.backend().server.prepare()
+            await prepare(container.backend())
+            is_prepared = True
     except UnsuitableBroker as error:
         log.log("ERROR", "api_cannot_start", code=error.code, reason=str(error))
         return UNUSABLE
     except (BrokerUnavailable, TimeoutError) as error:
         log.noticed("broker_not_ready", error_class=type(error).__name__)
-    server = _Server(uvicorn_config(create_app(container)))
+    server = _Server(uvicorn_config(create_app(container, is_prepared=is_prepared)))
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

@@ -36,8 +36,11 @@ RETRY_PREPARATION: Final = timedelta(seconds=1)
 T = TypeVar("T")
 
 
-def create_app(container: Container) -> Litestar:
-    """Build the application; the broker is not asked for anything before the first request or the lifespan."""
+def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
+    """Build the application; the broker is not asked for anything before the first request or the lifespan.
+
+    *is_prepared* says that ``prepare`` has succeeded already: done again, it would try every command once more.
+    """
     settings = container.settings()
     socket = stream_socket.socket_at(settings.ws_path)
     guard = KeyGuard(key=settings.api_key, ids=container.ids(), observer=container.log())
@@ -66,7 +69,8 @@ def create_app(container: Container) -> Litestar:
         middleware=[request_context(container.ids())],
         before_send=[_name_request(container.ids())],
         lifespan=[
-            lambda _: _prepared(container.backend(), observer=container.log()),
+            *([] if is_prepared else [lambda _: _preparing(container.backend(), observer=container.log())]),
+            lambda _: _closed_at_end(container.backend()),
             lambda _: stream.closed_at_end(container.fan_out()),
             lambda _: metrics.watched(container.lag(), shown_by=container.metrics()),
         ],
@@ -95,23 +99,33 @@ def _name_request(ids: Ids) -> Callable[[Message, Scope], Any]:
     return add_header
 
 
+async def prepare(backend: Backend) -> None:
+    """Make the broker ready for the first request. Raises UnsuitableBroker and BrokerUnavailable."""
+    await backend.server.prepare()
+    await backend.queues.register(DEFAULT_QUEUE)
+
+
 @contextlib.asynccontextmanager
-async def _prepared(backend: Backend, *, observer: Observer) -> AsyncIterator[None]:
-    """Prepare the broker in the background, for as long as that takes, and let go of it at the end."""
-    preparation = asyncio.create_task(_prepare(backend, observer=observer), name="prepare")
+async def _closed_at_end(backend: Backend) -> AsyncIterator[None]:
+    yield
+    await backend.server.close()
+
+
+@contextlib.asynccontextmanager
+async def _preparing(backend: Backend, *, observer: Observer) -> AsyncIterator[None]:
+    """Prepare the broker in the background, for as long as that takes."""
+    preparation = asyncio.create_task(_prepare_at_last(backend, observer=observer), name="prepare")
     try:
         yield
     finally:
         preparation.cancel()
         await asyncio.wait({preparation})
-        await backend.server.close()
 
 
-async def _prepare(backend: Backend, *, observer: Observer) -> None:
+async def _prepare_at_last(backend: Backend, *, observer: Observer) -> None:
     while True:
         try:
-            await backend.server.prepare()
-            await backend.queues.register(DEFAULT_QUEUE)
+            await prepare(backend)
         except (BrokerUnavailable, UnsuitableBroker) as error:
             observer.noticed("broker_not_ready", error_class=type(error).__name__, reason=str(error))
             await backend.clock.sleep(RETRY_PREPARATION)
