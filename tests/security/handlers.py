@@ -142,6 +142,11 @@ async def _cancel_itself() -> object:
     return await asyncio.Event().wait()
 
 
+async def _wait() -> object:
+    """Go on until somebody cancels."""
+    return await asyncio.Event().wait()
+
+
 async def _swallow() -> object:
     """Go on whoever cancels, until the loop itself ends."""
     while True:
@@ -194,6 +199,7 @@ async def _close_output() -> object:
 MISDEEDS: dict[str, Callable[[], Awaitable[object]]] = {
     "recurse": _recurse,
     "cancel itself": _cancel_itself,
+    "wait": _wait,
     "swallow": _swallow,
     "exit beside": _exit_beside,
     "exit in a callback": _exit_in_callback,
