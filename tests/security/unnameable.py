@@ -37,7 +37,7 @@ class Anonymous(Exception, metaclass=Nameless):
 
 
 class Liar(Exception):
-    @property
+    @property  # type: ignore[misc]  # that it cannot be set is the point
     def __class__(self) -> NoReturn:  # type: ignore[override]  # that it is none is the point
         raise SystemExit(6)
 
@@ -54,7 +54,7 @@ class Textless(Exception):
 class Selfish(ExceptionGroup[Exception]):
     """A group that says of itself what is no group's business."""
 
-    @property  # type: ignore[misc]  # that there are none is the point
+    @property
     def exceptions(self) -> NoReturn:
         raise SystemExit(7)
 
