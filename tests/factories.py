@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dtq.domain.admission import AdmissionRules, TaskSpec
+from dtq.domain.admission import MAX_TTL_S, AdmissionRules, TaskSpec
 from dtq.domain.audit import Actor, AuditEntry
 from dtq.domain.change import Change
 from dtq.domain.events import Event, EventType
@@ -19,6 +19,7 @@ from dtq.domain.workers import Heartbeat, WorkerStatus
 from dtq.ports.answers import Admission
 
 NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LAST: Final = datetime.max.replace(microsecond=0, tzinfo=UTC)
 QUEUE: Final = QueueName("default")
 TASK_TYPE: Final = "demo.echo"
 WORKER: Final = WorkerId("worker-00000001")
@@ -82,6 +83,22 @@ def a_task(**changes: Any) -> Task:
     )
     status = changes.get("status", TaskStatus.QUEUED)
     return replace(task, **(_needs_of(status) | changes))
+
+
+def made_possible(task: Task) -> Task:
+    """Return *task*, made of any values whatever, with the least changed that keeps a stored task from being it."""
+    is_running = task.status is TaskStatus.RUNNING
+    highest = task.max_attempts if task.is_terminal or is_running else task.max_attempts - 1
+    life = None if task.ttl_at is None else abs(task.ttl_at - task.created_at) % timedelta(seconds=MAX_TTL_S)
+    begin = task.requeued_at or task.created_at
+    return replace(
+        task,
+        attempt=max(int(is_running), min(task.attempt, highest)),
+        lease=(task.lease or a_lease()) if is_running else None,
+        discarded=task.discarded and task.status is TaskStatus.DEAD_LETTERED,
+        ttl_at=None if life is None or begin > LAST - life else begin + life,
+        started_at=None if task.started_at is None else min(task.started_at, LAST - timedelta(hours=1)),
+    )
 
 
 def _needs_of(status: TaskStatus) -> dict[str, object]:

@@ -1,9 +1,11 @@
 """The start of one task, whose commits are answered as a test has it."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from dtq.application.group_commit import GroupCommit
 from dtq.application.hand_back import HandBack
+from dtq.application.set_aside import SetAside
 from dtq.application.starting import Starting
 from dtq.application.tenure import Undisputed
 from dtq.domain.change import Change
@@ -35,10 +37,12 @@ class Desk:
             queue=QUEUE,
             on_done=self._on_hand_back,
         )
+        self.set_aside = SetAside(clock=world.clock, observer=world.notes, queue=QUEUE, rest=timedelta(seconds=30))
         self._starting = Starting(
             backend.broker,
             commits=GroupCommit(self._commit),
             hand_back=hand_back,
+            set_aside=self.set_aside,
             tenure=Undisputed(),
             worker=WORKER,
             policy=FailurePolicy(),

@@ -203,10 +203,12 @@ async def test_a_start_that_stopped_half_way_is_sent_again_as_it_was(desk: Desk)
     assert [desk.sent[0].after] == [task for task, _ in desk.run]
 
 
-async def test_a_start_that_always_stops_half_way_is_handed_back(desk: Desk) -> None:
+async def test_a_start_that_always_stops_half_way_is_set_aside(desk: Desk) -> None:
     await desk.start(*[broken] * 5)
 
-    assert (5, [], 1) == (len(desk.sent), desk.run, desk.handed_back)
+    assert (5, [], 0) == (len(desk.sent), desk.run, desk.handed_back)
+    assert [desk.sent[0].after.receipt] == list(desk.set_aside.receipts)
+    assert ["half-way"] == [note["reason"] for note in desk.world.notes.of("records_unreadable")]
 
 
 async def test_a_start_that_was_made_before_runs_if_the_task_still_names_its_lease(desk: Desk) -> None:

@@ -1,16 +1,22 @@
 """Entries whose records cannot be read: they wait for their turn like everybody, stop nobody, and keep nobody busy."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
+
+from msgspec.structs import replace
 
 from dtq.adapters.memory import ManualClock
 from dtq.application.set_aside import SetAside
+from dtq.domain.change import Change
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import TaskId
+from dtq.domain.task import Receipt, TaskId
+from dtq.ports.answers import Broken, CommitAnswer
 from dtq.ports.broker import UnreadableEntry
 from tests.application import handlers
 from tests.application.stage import Notes
 from tests.application.world import Staff, World
-from tests.factories import QUEUE, a_receipt
+from tests.factories import OPERATOR, QUEUE, a_receipt
 
 S = TaskStatus
 VISIBILITY = 30
@@ -123,3 +129,76 @@ async def test_what_is_set_aside_is_kept_for_one_visibility_timeout() -> None:
     await clock.advance(timedelta(seconds=1))
     assert {second} == set(set_aside.receipts)
     assert 2 == len(notes.of("records_unreadable"))
+
+
+async def test_a_delayed_task_that_nobody_can_read_holds_up_no_other(world: World) -> None:
+    tasks = [await world.submit(delay_seconds=5) for _ in range(20)]
+    world.state.faults.garbled.add(tasks[7])
+
+    staff = await world.hire()
+    await world.advance(6)
+
+    assert {S.SUCCEEDED} == {await world.status(task_id) for task_id in tasks if task_id != tasks[7]}
+    (note,) = staff.notes.of("records_unreadable")
+    assert tasks[7] in note["reason"]
+    assert [] == staff.notes.of("loop_failed")
+
+
+async def test_a_delayed_task_that_nobody_can_read_is_told_of_once_a_minute_and_run_once_it_is_mended(
+    world: World,
+) -> None:
+    task_id = await world.submit(delay_seconds=5)
+    world.state.faults.garbled.add(task_id)
+    staff = await world.hire()
+
+    await world.advance(6 + 3 * 70)
+    assert 3 <= told(staff) <= 4
+
+    world.state.faults.garbled.clear()
+    await world.advance(130)
+    assert S.SUCCEEDED == await world.status(task_id)
+
+
+class Stubborn:
+    """A broker that stops every step of one task half-way."""
+
+    def __init__(self, broker: Any, *, task_id: TaskId) -> None:
+        self._broker = broker
+        self._task_id = task_id
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    async def commit(self, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
+        return [
+            Broken("it stops") if change.after.task_id == self._task_id else (await self._broker.commit([change]))[0]
+            for change in changes
+        ]
+
+
+async def test_a_promotion_that_always_stops_half_way_holds_up_no_other(world: World) -> None:
+    tasks = [await world.submit(delay_seconds=5) for _ in range(20)]
+    world.backend = replace(world.backend, broker=Stubborn(world.backend.broker, task_id=tasks[7]))
+
+    staff = await world.hire()
+    await world.advance(6)
+
+    assert {S.SUCCEEDED} == {await world.status(task_id) for task_id in tasks if task_id != tasks[7]}
+    assert ["StepStopped"] == [note["reason"].split(": ")[1] for note in staff.notes.of("records_unreadable")]
+    assert [] == staff.notes.of("loop_failed")
+
+
+async def test_a_malformed_entry_that_cannot_be_buried_holds_up_no_other(world: World) -> None:
+    await world.queues.pause("default", by=OPERATOR)
+    first = await world.submit()
+    receipt = Receipt(QUEUE, 5, world.state.add_entry(QUEUE, 5, {"x": "y"}))
+    last = await world.submit()
+    staff = await world.hire(concurrency=4)
+    staff.link.refuse("bury")
+
+    await world.queues.resume("default", by=OPERATOR)
+    await world.advance(1)
+
+    assert [S.SUCCEEDED] * 2 == [await world.status(task_id) for task_id in (first, last)]
+    assert [receipt] == await world.backend.broker.owned(QUEUE, worker=staff.settings.worker_id)
+    assert 1 == told(staff)

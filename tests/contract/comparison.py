@@ -7,6 +7,7 @@ from typing import Final
 
 from dtq.domain.events import EventType
 from dtq.domain.idempotency import state_of
+from dtq.domain.possible import impossibility
 from dtq.domain.status import Place, TaskStatus, is_legal
 from dtq.domain.task import TaskId, place_of
 from tests.contract.harness import Harness
@@ -63,8 +64,7 @@ def assert_placed(model: Model, *, except_for: Collection[TaskId]) -> None:
 def assert_lawful(model: Model) -> None:
     """Attempts are bounded, leases and entries belong to their statuses, and a cancel request ends in CANCELLED."""
     for task in model.tasks.values():
-        assert 0 <= task.attempt <= task.max_attempts
-        assert (task.lease is not None) == (task.status is S.RUNNING)
+        assert impossibility(task) is None
         assert (task.entry_id is not None) == (place_of(task) in {Place.READY, Place.HELD})
         assert not (task.cancel_requested and task.is_terminal) or task.status is S.CANCELLED
     for record in model.keys.values():

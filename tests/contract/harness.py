@@ -77,6 +77,10 @@ class Harness(Protocol):
         """Make the record of a stored task unreadable, for good."""
         ...
 
+    async def garble_key(self, queue: QueueName, *, key: str) -> None:
+        """Let something unreadable stand where the record of an idempotency key belongs."""
+        ...
+
     async def lose_reply(self) -> None:
         """Let the next call of a broker method that writes be carried out, and its answer be lost."""
         ...

@@ -7,6 +7,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from dtq.adapters.memory import ManualClock, State, backend_of
+from dtq.adapters.memory.faults import GARBLED
 from dtq.adapters.memory.state import MAX_AUDIT, MAX_RECENT
 from dtq.domain.entry import entry_fields
 from dtq.domain.status import Place
@@ -79,6 +80,9 @@ class MemoryHarness:
 
     async def garble(self, task_id: TaskId) -> None:
         self._state.faults.garbled.add(task_id)
+
+    async def garble_key(self, queue: QueueName, *, key: str) -> None:
+        self._state.keys.put((queue, key), GARBLED, lifetime=timedelta(days=1))
 
     async def lose_reply(self) -> None:
         self._state.faults.loses_next_reply = True

@@ -171,6 +171,9 @@ class RedisHarness:
     async def garble(self, task_id: TaskId) -> None:
         await self._own.call("HSET", self._keys.task(task_id), "status", "garbled")
 
+    async def garble_key(self, queue: QueueName, *, key: str) -> None:
+        await self._own.call("SET", self._keys.idempotency(queue, key), "garbled", "EX", 86_400)
+
     async def lose_reply(self) -> None:
         self._client.loses_next_reply = True
 

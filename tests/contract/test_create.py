@@ -96,12 +96,27 @@ async def test_a_record_is_looked_at_before_the_limits(harness: Harness) -> None
     assert isinstance(answer, KeyTaken)
 
 
+async def test_a_key_whose_record_cannot_be_read_is_taken_without_one_and_can_be_taken_over(harness: Harness) -> None:
+    await harness.garble_key(QUEUE, key="k")
+
+    taken = await create(harness, an_admission(now=now(harness), idempotency_key="k"))
+
+    assert isinstance(taken, KeyTaken)
+    assert taken.record is None
+    replacement = an_admission(now=now(harness), idempotency_key="k", replaces=taken.text)
+    assert isinstance(await create(harness, replacement), Applied)
+    record = await key_record(harness, "k")
+    assert record is not None
+    assert replacement.change.after.task_id == record.task_id
+
+
 async def test_a_taken_key_answers_with_its_record(harness: Harness) -> None:
     task = await submit(harness, idempotency_key="k")
 
     answer = await create(harness, an_admission(now=now(harness), idempotency_key="k"))
 
     assert isinstance(answer, KeyTaken)
+    assert answer.record is not None
     assert (task.task_id, RecordState.PROCESSING) == (answer.record.task_id, answer.record.state)
     assert answer.text.startswith(f'{{"task_id":"{task.task_id}"')
 

@@ -85,6 +85,7 @@ async def _take_the_key(harness: Harness, *, holder: str) -> str:
     """Let another task have the key, as it may once the record has expired."""
     taken = await create(harness, an_admission(idempotency_key="k"))
     assert isinstance(taken, KeyTaken)
+    assert taken.record is not None
     assert holder == taken.record.task_id
     admission = an_admission(now=now(harness), idempotency_key="k", replaces=taken.text, delay=timedelta(days=9))
     assert isinstance(await create(harness, admission), Applied)
@@ -190,6 +191,7 @@ async def test_a_record_whose_live_task_vanished_may_be_taken_over(harness: Harn
 async def _answer(harness: Harness) -> object:
     taken = await create(harness, an_admission(idempotency_key="k"))
     assert isinstance(taken, KeyTaken)
+    assert taken.record is not None
     return answer(taken.record, task=await harness.backend.broker.load(taken.record.task_id))
 
 

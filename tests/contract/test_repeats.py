@@ -47,7 +47,7 @@ async def _snapshot(harness: Harness, change: Change) -> object:
 async def _again(harness: Harness, change: Change) -> CommitAnswer | CreateAnswer:
     """Send a change once more, as its sender does: a record that names no task but its own is taken over."""
     answer = await write(harness, change)
-    if isinstance(answer, KeyTaken) and answer.record.task_id == change.after.task_id:
+    if isinstance(answer, KeyTaken) and answer.record and answer.record.task_id == change.after.task_id:
         return await create(harness, Admission(change=change, replaces=answer.text))
     return answer
 

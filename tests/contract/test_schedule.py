@@ -98,6 +98,16 @@ async def test_an_id_whose_task_is_gone_comes_back_bare(harness: Harness) -> Non
     assert [gone.task_id, bare(there)] == list(await claim_due(harness))
 
 
+async def test_an_id_whose_record_cannot_be_read_comes_back_bare_and_is_kept(harness: Harness) -> None:
+    garbled, there = [await submit(harness, delay=seconds(delay)) for delay in (1, 2)]
+    await harness.garble(garbled.task_id)
+    await harness.advance(seconds(3))
+
+    assert [garbled.task_id, bare(there)] == list(await claim_due(harness))
+    assert not await harness.backend.broker.forget(garbled.task_id, version=NO_VERSION)
+    assert garbled.task_id in (await harness.census())[Place.SCHEDULE]
+
+
 async def test_next_due_is_the_earliest(harness: Harness) -> None:
     await submit(harness, delay=seconds(50))
     early = await submit(harness, delay=seconds(5))

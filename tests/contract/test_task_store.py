@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from dtq.domain import lifecycle
 from dtq.domain.change import Change
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import NO_VERSION, QueueName, TaskId
 from dtq.ports.answers import Already, Applied, Conflict
@@ -51,6 +52,23 @@ async def test_load_returns_the_task_as_stored_with_its_payload(harness: Harness
 
 async def test_load_returns_none_where_no_task_is(harness: Harness) -> None:
     assert await harness.backend.broker.load(a_task_id()) is None
+
+
+async def test_load_raises_where_the_record_cannot_be_read(harness: Harness) -> None:
+    task = await submit(harness)
+    await harness.garble(task.task_id)
+
+    with pytest.raises(BrokerRefused, match=task.task_id):
+        await harness.backend.broker.load(task.task_id)
+
+
+async def test_recent_leaves_out_what_cannot_be_read(harness: Harness) -> None:
+    first, garbled, last = [await submit(harness) for _ in range(3)]
+    await harness.garble(garbled.task_id)
+
+    found = await harness.backend.broker.recent(queue=None, status=None, limit=2)
+
+    assert [bare(last), bare(first)] == list(found)
 
 
 async def test_a_payload_outlives_every_step_unchanged(harness: Harness) -> None:

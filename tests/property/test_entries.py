@@ -8,6 +8,7 @@ from dtq.domain.delivery import Claim, FailurePolicy, finish, start
 from dtq.domain.entry import dead_letter_fields, entry_fields, malformed_fields, rebuild, revive
 from dtq.domain.lifecycle import submit
 from dtq.domain.outcome import Outcome, Succeeded
+from dtq.domain.possible import impossibility
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import EntryId, QueueName, Receipt, Task, Version
 from tests.domain.factories import LEASE, NOW, TASK_ID, TOKEN, WORKER, a_task
@@ -39,6 +40,7 @@ def test_a_task_comes_back_from_its_entry_as_it_was(spec: TaskSpec, attempt: int
     lost = {"created_at": rebuilt.created_at, "available_at": rebuilt.available_at, "metadata": "{}"}
     assert replace(task, **lost, ttl_at=None, version=rebuilt.version) == rebuilt
     assert not rebuilt.is_stored
+    assert impossibility(replace(rebuilt, version=TOKEN)) is None
     assert entry_fields(task) == entry_fields(rebuilt)
 
 
@@ -53,6 +55,7 @@ def test_a_dead_task_comes_back_from_its_letter_as_dead_as_it_was(
     revived = revive({**dead_letter_fields(dead), "payload": spec.payload}, dlq_entry_id=entry_id)
 
     assert revived is not None
+    assert impossibility(replace(revived, version=TOKEN)) is None
     kept = ["task_id", "queue", "task_type", "priority", "max_attempts", "timeout", "idempotency_key", "payload"]
     kept += ["status", "attempt", "failure", "worker_id", "finished_at"]
     assert [getattr(dead, name) for name in kept] == [getattr(revived, name) for name in kept]
@@ -81,7 +84,7 @@ def test_whatever_stands_in_a_stream_is_a_task_or_malformed(
 
     if task is not None:
         assert (TaskStatus.QUEUED, receipt) == (task.status, task.receipt)
-        assert 0 <= task.attempt < task.max_attempts
+        assert impossibility(replace(task, version=TOKEN)) is None
     letter = malformed_fields(fields, receipt=receipt, at=NOW)
     assert letter.keys() == dead_letter_fields(a_task(TaskStatus.DEAD_LETTERED)).keys()
     assert revive(letter, dlq_entry_id=entry_id) is None
@@ -93,3 +96,4 @@ def test_whatever_stands_in_the_dead_letters_is_a_task_or_malformed(fields: dict
     task = revive(fields, dlq_entry_id=entry_id)
 
     assert task is None or TaskStatus.DEAD_LETTERED is task.status
+    assert task is None or impossibility(replace(task, version=TOKEN)) is None

@@ -13,6 +13,7 @@ from dtq.domain.events import EventType
 from dtq.domain.idempotency import RecordState, record_of
 from dtq.domain.lifecycle import KEPT_PREVIOUS_ATTEMPTS, cancel, discard, promote, purge, requeue, submit
 from dtq.domain.outcome import Outcome
+from dtq.domain.possible import impossibility
 from dtq.domain.retry import RetryPolicy
 from dtq.domain.status import Place, TaskStatus, is_legal
 from dtq.domain.task import EntryId, LeaseToken, Receipt, Task, Version, WorkerId, place_of
@@ -181,6 +182,10 @@ class Life(RuleBasedStateMachine):
                 assert EVENT_OF[was, now] is kind
             if change.event is not None:
                 assert change.after.version == change.event.event_id
+
+    @invariant()
+    def it_is_possible(self) -> None:
+        assert impossibility(self.shelf.stored) is None
 
     @invariant()
     def its_place_and_its_fields_agree(self) -> None:

@@ -137,7 +137,11 @@ class System:
             ),
             letters={entry_id: fields.get("task_id", "") for entry_id, fields in state.letters.entries.items()},
             results={task_id: text for task_id in state.results if (text := state.results.get(task_id)) is not None},
-            keys={key: key_record(text) for key in state.keys if (text := state.keys.get(key)) is not None},
+            keys={
+                key: record
+                for key in state.keys
+                if (text := state.keys.get(key)) is not None and (record := key_record(text)) is not None
+            },
             sizes={
                 "dead letters": (len(state.letters.entries), state.options.dead_letter_limit),
                 "audit log": (len(state.audit), MAX_AUDIT),

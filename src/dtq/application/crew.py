@@ -148,6 +148,7 @@ class Crew:
             tools.backend.broker,
             commits=tools.commits,
             hand_back=self.hand_back,
+            set_aside=self.set_aside,
             tenure=tools.tenure,
             worker=tools.settings.worker_id,
             policy=tools.settings.failure_policy,

@@ -7,15 +7,17 @@ from msgspec.structs import replace
 
 from dtq.application.group_commit import GroupCommit
 from dtq.application.hand_back import HandBack
+from dtq.application.set_aside import SetAside
 from dtq.application.tenure import Tenure
-from dtq.domain.change import Change, Requirement
+from dtq.domain.change import Change, IllegalChange, Requirement
 from dtq.domain.decision import Acknowledge, Drop
 from dtq.domain.delivery import Claim, FailurePolicy, start
 from dtq.domain.entry import rebuild
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Receipt, Task, WorkerId
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
-from dtq.ports.broker import Broker, Delivery, HeldLease
+from dtq.ports.broker import Broker, Delivery, HeldLease, UnreadableEntry
 from dtq.ports.environment import Clock, Ids
 from dtq.ports.events import Observer
 
@@ -33,6 +35,7 @@ class _Start:
         self.task = delivery.task
         self.lease = lease
         self.repeat: Change | None = None
+        self.stopped = ""
 
     def held(self, task: Task) -> HeldLease:
         return HeldLease(task_id=task.task_id, receipt=self.receipt, lease=self.lease)
@@ -47,6 +50,7 @@ class Starting:
         *,
         commits: GroupCommit[Change, CommitAnswer],
         hand_back: HandBack,
+        set_aside: SetAside,
         tenure: Tenure,
         worker: WorkerId,
         policy: FailurePolicy,
@@ -58,6 +62,7 @@ class Starting:
         self._broker = broker
         self._commits = commits
         self._hand_back = hand_back
+        self._set_aside = set_aside
         self._tenure = tenure
         self._worker = worker
         self._policy = policy
@@ -77,11 +82,13 @@ class Starting:
         for _ in range(_MAX_ROUNDS):
             decided: list[tuple[_Start, Change]] = []
             for one in waiting:
-                change = one.repeat or await self._decide(one, returned)
+                change = one.repeat or await self._decide_alone(one, returned)
                 if change is not None:
                     decided.append((one, change))
             waiting = await self._commit(decided, returned) if decided else []
-        await self._hand_back.give([*returned, *(one.receipt for one in waiting)])
+        # handed back, what cannot be done would come round at once
+        self._set_aside.add([UnreadableEntry(one.receipt, one.stopped) for one in waiting if one.repeat is not None])
+        await self._hand_back.give([*returned, *(one.receipt for one in waiting if one.repeat is None)])
 
     async def resolve(self) -> None:
         """Run what was started by a commit whose reply was lost, and forget the rest.
@@ -96,6 +103,14 @@ class Starting:
         for one, change in started:
             self._observer.committed(change)
             self._run(change.after, one.held(change.after))
+
+    async def _decide_alone(self, one: _Start, returned: list[Receipt]) -> Change | None:
+        """Decide about a delivery; what is bad about this one alone sets it aside, and stops no other."""
+        try:
+            return await self._decide(one, returned)
+        except (IllegalChange, BrokerRefused) as error:
+            self._set_aside.add([UnreadableEntry(one.receipt, f"{type(error).__name__}: {error}")])
+            return None
 
     async def _decide(self, one: _Start, returned: list[Receipt]) -> Change | None:
         """Decide about a delivery, and do at once what takes no commit."""
@@ -153,8 +168,8 @@ class Starting:
                 case Refused(requirement=requirement):
                     # the entry has another owner now, who decides about it
                     self._observer.noticed("start_refused", requirement=requirement.value)
-                case Broken():
-                    one.repeat = change
+                case Broken(reason=reason):
+                    one.repeat, one.stopped = change, reason
                     again.append(one)
                 case _:
                     assert_never(answer)

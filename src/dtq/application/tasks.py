@@ -238,10 +238,14 @@ class TaskService:
 
     async def _duplicate_of(self, taken: KeyTaken, patience: Patience, *, asked: Task) -> Submitted | None:
         """Answer for the task that has the key; None where the key may be taken over."""
-        holder = await patience.read(partial(self._broker.load, taken.record.task_id))
+        if taken.record is None:
+            self._observer.noticed("idempotency_record_unreadable", queue=asked.queue)
+            holder = None
+        else:
+            holder = await patience.read(partial(self._broker.load, taken.record.task_id))
         other = () if holder is None else idempotency.differences(holder, asked=asked)
-        if other:
-            fields, task_id = ", ".join(other), taken.record.task_id
+        if holder is not None and other:
+            fields, task_id = ", ".join(other), holder.task_id
             self._observer.noticed("idempotency_key_reused", task_id=task_id, queue=asked.queue, differs=fields)
         answer = idempotency.answer(taken.record, task=holder)
         match answer:

@@ -6,7 +6,7 @@ from typing import Final, TypeVar, assert_never
 from msgspec import Struct
 
 from dtq.domain.change import Change
-from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, OutcomeUnknown, StepStopped
 from dtq.domain.task import Task
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 
@@ -37,7 +37,7 @@ async def transact(
 ) -> Settled | Refused | Vanished | NoChange:
     """Make the step that *decide* finds right for the task, starting from *task*.
 
-    What *decide* answers instead of a change is returned, as is a refused requirement. Raises BrokerUnavailable where
+    What *decide* answers instead of a change is returned, as is a refused requirement. Raises BrokerRefused where
     the task does not stand still for five decisions.
     """
     for _ in range(MAX_DECISIONS):
@@ -58,7 +58,7 @@ async def transact(
                 return answer
             case _:
                 assert_never(answer)
-    raise BrokerUnavailable(f"task {task.task_id} changes faster than a step can be decided")
+    raise BrokerRefused(f"task {task.task_id} changes faster than a step can be decided")
 
 
 async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already | Conflict | Refused:
@@ -66,6 +66,7 @@ async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already |
 
     Raises OutcomeUnknown where half of it may be done, also where the broker goes away before it can be repeated.
     """
+    reason = ""
     for repeat in range(MAX_REPEATS):
         try:
             answer = await commit(change)
@@ -75,4 +76,5 @@ async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already |
             raise OutcomeUnknown(str(error)) from error
         if not isinstance(answer, Broken):
             return answer
-    raise OutcomeUnknown(f"a step of task {change.after.task_id} stopped half-way {MAX_REPEATS} times")
+        reason = answer.reason
+    raise StepStopped(f"a step of task {change.after.task_id} stopped half-way {MAX_REPEATS} times: {reason}")

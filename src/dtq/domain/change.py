@@ -9,7 +9,7 @@ from dtq.domain.audit import AuditEntry
 from dtq.domain.events import Event
 from dtq.domain.outcome import AttemptResult
 from dtq.domain.status import INITIAL, Place, TaskStatus, is_legal
-from dtq.domain.task import NO_VERSION, Task, WorkerId, place_of
+from dtq.domain.task import NO_VERSION, Task, WorkerId, contradiction, place_of
 
 
 class Requirement(Enum):
@@ -94,12 +94,9 @@ def _fault(before: Task | None, after: Task) -> str | None:
     """Name the first rule that a step breaks, or None."""
     if after.version == NO_VERSION or (before is not None and after.version == before.version):
         return "a step needs a new token"
-    if (after.lease is not None) != (after.status is TaskStatus.RUNNING):
-        return "a lease belongs to a running task and to no other"
-    if after.discarded and after.status is not TaskStatus.DEAD_LETTERED:
-        return "only a dead letter can be discarded"
-    if not 0 <= after.attempt <= after.max_attempts:
-        return f"attempt {after.attempt} is not within 0..{after.max_attempts}"
+    problem = contradiction(after)
+    if problem is not None:
+        return problem
     if before is not None:
         return _step_fault(before, after)
     if after.status not in INITIAL:

@@ -24,8 +24,8 @@ from dtq.domain.text import clean
 
 MALFORMED_ENTRY: Final = "malformed_entry"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_HIGHEST_ATTEMPTS: Final = 100
-_LAST_MS: Final = 253_402_300_799_999
+HIGHEST_ATTEMPTS: Final = 100
+LAST_MS: Final = 253_402_300_799_999
 """The last millisecond that a datetime can hold; whoever writes to a stream by hand may give an id beyond it."""
 
 
@@ -35,7 +35,10 @@ def milliseconds(moment: datetime) -> int:
 
 
 def moment(value: int) -> datetime:
-    """Return the moment that lies *value* milliseconds after the epoch."""
+    """Return the moment that lies *value* milliseconds after the epoch. Raises ValueError where there is none."""
+    if not 0 <= value <= LAST_MS:
+        message = f"no moment is {str(value)[:20]} milliseconds after the epoch"
+        raise ValueError(message)
     return _EPOCH + timedelta(milliseconds=value)
 
 
@@ -105,8 +108,8 @@ def rebuild(fields: Mapping[str, str], *, receipt: Receipt) -> Task | None:
     """
     task_id = usable_task_id(fields)
     task_type = fields.get("task_type", "")
-    attempt = _integer(fields, "attempt", 1, _HIGHEST_ATTEMPTS)
-    highest = _integer(fields, "max_attempts", 1, _HIGHEST_ATTEMPTS)
+    attempt = _integer(fields, "attempt", 1, HIGHEST_ATTEMPTS)
+    highest = _integer(fields, "max_attempts", 1, HIGHEST_ATTEMPTS)
     timeout = _integer(fields, "timeout_ms", 1, MAX_TIMEOUT_MS)
     payload = fields.get("payload")
     key = fields.get("idempotency_key", "")
@@ -115,7 +118,7 @@ def rebuild(fields: Mapping[str, str], *, receipt: Receipt) -> Task | None:
         return None
     if not TASK_TYPE_PATTERN.fullmatch(task_type) or fields.get("queue") != receipt.queue:
         return None
-    if (key and not KEY_PATTERN.fullmatch(key)) or created_at > _LAST_MS:
+    if (key and not KEY_PATTERN.fullmatch(key)) or created_at > LAST_MS:
         return None
     return Task(
         task_id=task_id,
@@ -141,7 +144,7 @@ def revive(fields: Mapping[str, str], *, dlq_entry_id: EntryId) -> Task | None:
     """
     queue = QueueName(fields.get("original_queue", ""))
     priority = _integer(fields, "priority", 0, MAX_PRIORITY)
-    failed_at = _integer(fields, "failed_at_ms", 0, _LAST_MS)
+    failed_at = _integer(fields, "failed_at_ms", 0, LAST_MS)
     if priority is None or failed_at is None or not QUEUE_PATTERN.fullmatch(queue):
         return None
     rebuilt = rebuild(fields, receipt=Receipt(queue, priority, dlq_entry_id))

@@ -185,6 +185,10 @@ class OutcomeUnknown(BrokerUnavailable):
     """The request was sent and no answer came: it may or may not have been done."""
 
 
+class StepStopped(OutcomeUnknown):
+    """The broker is there and stops one step half-way, as often as it is sent; that says nothing of any other step."""
+
+
 class UnsuitableBroker(DtqError):
     """The broker's server is too old, set up wrongly, or forbids what dtq needs; the message says what to change."""
 

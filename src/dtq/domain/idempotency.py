@@ -62,8 +62,13 @@ def record_of(change: Change) -> IdempotencyRecord | None:
     return IdempotencyRecord(task_id=change.after.task_id, state=state_of(change.after.status), updated_at=change.at)
 
 
-def answer(record: IdempotencyRecord, *, task: Task | None) -> Replay | InProgress | TakeOver:
-    """Decide what a submission under a used key gets, from the record and the task it names as stored now."""
+def answer(record: IdempotencyRecord | None, *, task: Task | None) -> Replay | InProgress | TakeOver:
+    """Decide what a submission under a used key gets, from the record and the task it names as stored now.
+
+    A record that nobody can read (None) names no task, and is taken over like one whose task vanished.
+    """
+    if record is None:
+        return TakeOver()
     if task is not None and task.task_id != record.task_id:
         message = f"record of {record.task_id} was compared with task {task.task_id}"
         raise ValueError(message)

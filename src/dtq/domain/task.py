@@ -106,3 +106,14 @@ def place_of(task: Task | None) -> Place:
     if task is None or task.discarded:
         return Place.NOWHERE
     return home_of(task.status)
+
+
+def contradiction(task: Task) -> str | None:
+    """Name the first rule that *task* breaks by itself, whatever came before it, or None."""
+    if (task.lease is not None) != (task.status is TaskStatus.RUNNING):
+        return "a lease belongs to a running task and to no other"
+    if task.discarded and task.status is not TaskStatus.DEAD_LETTERED:
+        return "only a dead letter can be discarded"
+    if not 0 <= task.attempt <= task.max_attempts:
+        return f"attempt {task.attempt} is not within 0..{task.max_attempts}"
+    return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -11,14 +11,12 @@ from dtq.application.queues import QueueDetail
 from dtq.application.tasks import TaskView
 from dtq.application.workers import WorkerView
 from dtq.domain.audit import AuditEntry
-from dtq.domain.entry import MALFORMED_ENTRY, moment
+from dtq.domain.entry import LAST_MS, MALFORMED_ENTRY, moment
 from dtq.domain.text import clean
 from dtq.domain.workers import WorkerStatus
 from dtq.entrypoints.views import TaskBody, full
 from dtq.ports.dead_letters import DeadLetter
 from dtq.ports.queues import QueueStats
-
-_LAST_MS: Final = 253_402_300_799_999
 
 Depth = Annotated[int, Meta(description="Exact: entries that wait or run; what waits is this less `pending`.")]
 Pending = Annotated[int, Meta(description="Exact: entries that a worker has read, most of which run.")]
@@ -181,7 +179,7 @@ def dead_letter_body(letter: DeadLetter) -> DeadLetterBody:
         task_id=_text(fields, "task_id") or None,
         task_type=_text(fields, "task_type"),
         original_queue=_text(fields, "original_queue"),
-        failed_at=moment(failed_at) if 0 < failed_at <= _LAST_MS else None,
+        failed_at=moment(failed_at) if 0 < failed_at <= LAST_MS else None,
         attempts_made=_number(fields, "attempts_made"),
         max_attempts=_number(fields, "max_attempts"),
         last_error=_text(fields, "last_error") or MALFORMED_ENTRY,
@@ -225,4 +223,4 @@ def _text(fields: Mapping[str, str], name: str) -> str:
 def _number(fields: Mapping[str, str], name: str) -> int:
     """Read a number that anybody may have written; 0 where it is none."""
     text = fields.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_LAST_MS)) else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(LAST_MS)) else 0

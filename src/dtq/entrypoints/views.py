@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dtq.application.tasks import TaskView
+from dtq.domain.json_text import JsonProblem, object_problem, parse
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import AttemptRecord, Task
 
 JsonObject = dict[str, Any]
+
+_EMPTY: Final = "{}"
+
 Status = Annotated[
     TaskStatus,
     Meta(description="Exact, but for expiry: a task past its `ttl_seconds` reads as before until it is next touched."),
@@ -84,7 +88,7 @@ def summary(task: Task) -> TaskBody:
         timeout_ms=_milliseconds(task.timeout),
         created_at=task.created_at,
         available_at=task.available_at,
-        metadata=_metadata(task),
+        metadata=_metadata(task, unreadable=()),
         started_at=task.started_at,
         finished_at=task.finished_at,
         duration_ms=None if task.duration is None else _milliseconds(task.duration),
@@ -100,10 +104,14 @@ def summary(task: Task) -> TaskBody:
 def full(view: TaskView, *, duplicate: bool | UnsetType = UNSET) -> TaskBody:
     """Show everything of a task that is meant for the eye."""
     task = view.task
+    payload = task.payload if task.payload is not None and object_problem(task.payload) is None else None
+    result = view.result if view.result is not None and _is_json(view.result) else None
+    spoiled = {"payload": payload is not task.payload, "result": result is not view.result}
     return msgspec.structs.replace(
         summary(task),
-        payload=UNSET if task.payload is None else _as_received(task.payload),
-        result=None if view.result is None else _as_received(view.result),
+        metadata=_metadata(task, unreadable=[name for name, is_spoiled in spoiled.items() if is_spoiled]),
+        payload=UNSET if payload is None else _as_received(payload),
+        result=None if result is None else _as_received(result),
         result_expired=view.result_expired,
         result_truncated=task.result_truncated,
         history=[_attempt(record) for record in task.history],
@@ -130,9 +138,12 @@ def _attempt(record: AttemptRecord) -> AttemptBody:
     )
 
 
-def _metadata(task: Task) -> JsonObject:
-    """Return the client's metadata as received, and what dtq itself remembers beside it."""
+def _metadata(task: Task, *, unreadable: Sequence[str]) -> JsonObject:
+    """Return the client's metadata as received, and beside it what dtq remembers, and what somebody spoiled."""
     own: dict[str, object] = {}
+    is_spoiled = task.metadata != _EMPTY and object_problem(task.metadata) is not None
+    if is_spoiled or unreadable:
+        own["unreadable"] = [*unreadable, *(["metadata"] if is_spoiled else [])]
     if task.previous_attempts:
         own["previous_attempts"] = [_attempt(record) for record in task.previous_attempts]
     if task.previous_attempts_dropped:
@@ -141,7 +152,15 @@ def _metadata(task: Task) -> JsonObject:
         own["discarded"] = True
     if not own:
         return _as_received(task.metadata)
-    return {**msgspec.json.decode(task.metadata, type=dict[str, Raw]), **own}
+    return {**({} if is_spoiled else msgspec.json.decode(task.metadata, type=dict[str, Raw])), **own}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        parse(text)
+    except JsonProblem:
+        return False
+    return True
 
 
 def _as_received(text: str) -> JsonObject:

@@ -50,9 +50,12 @@ class Broken(Struct, frozen=True):
 
 
 class KeyTaken(Struct, frozen=True, kw_only=True):
-    """The idempotency key has a record; nothing was written. ``text`` is the record as stored, for a takeover."""
+    """The idempotency key has a record; nothing was written. ``text`` is the record as stored, for a takeover.
 
-    record: IdempotencyRecord
+    ``record`` is None where what is stored cannot be read, for somebody else wrote it.
+    """
+
+    record: IdempotencyRecord | None
     text: str
 
 

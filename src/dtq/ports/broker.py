@@ -76,7 +76,7 @@ class TaskStore(Protocol):
     """
 
     async def load(self, task_id: TaskId) -> Task | None:
-        """Return the task as stored, with its payload, or None."""
+        """Return the task as stored, with its payload, or None. Raises BrokerRefused where its record is unreadable."""
         ...
 
     async def create(self, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
@@ -99,7 +99,10 @@ class TaskStore(Protocol):
         ...
 
     async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
-        """Return up to *limit* of the last 10,000 tasks that match, newest first, without payload."""
+        """Return up to *limit* of the last 10,000 tasks that match, newest first, without payload.
+
+        Tasks whose records cannot be read are left out.
+        """
         ...
 
     async def result(self, task_id: TaskId) -> str | None:
@@ -174,7 +177,7 @@ class Schedule(Protocol):
     async def take_due(self, *, now: datetime, leader: LeaseToken, limit: int) -> Sequence[TaskId | Task]:
         """Claim up to *limit* tasks that are due, earliest first, if *leader* leads; return them without payload.
 
-        A claimed id whose task is gone comes back as the bare id.
+        A claimed id whose task is gone, or cannot be read, comes back as the bare id.
         """
         ...
 

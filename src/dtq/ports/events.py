@@ -25,7 +25,7 @@ class AuditLog(Protocol):
     """What was done by whom. A deed that is one step writes its entry in that step, and not here."""
 
     async def recent(self, *, limit: int) -> Sequence[AuditEntry]:
-        """Return up to *limit* entries, newest first."""
+        """Return up to *limit* entries, newest first, and pass over what no step and no refusal wrote."""
         ...
 
     async def record(self, entry: AuditEntry) -> None:

@@ -66,6 +66,7 @@ class Runner:
             self._backend.broker,
             commits=tools.commits,
             hand_back=self._crew.hand_back,
+            set_aside=self._crew.set_aside,
             tenure=tools.tenure,
             worker=WORKER,
             policy=settings.failure_policy,

@@ -23,7 +23,7 @@ from dtq.adapters.redis.wire import (
 from dtq.domain.events import EventType
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import AttemptRecord, Task, WorkerId
+from dtq.domain.task import AttemptRecord, EntryId, Task, TaskId, WorkerId
 from dtq.ports.workers import Signal, SignalKind
 from tests.factories import (
     NOW,
@@ -34,10 +34,12 @@ from tests.factories import (
     a_task_id,
     an_audit_entry,
     an_event,
+    made_possible,
 )
 
 TEXTS = some.text(some.characters(codec="utf-8"), max_size=20)
 MOMENTS = some.integers(0, 10**13).map(lambda number: NOW + timedelta(milliseconds=number - 10**12))
+TIMEOUTS = some.integers(1, 3_600_000).map(lambda number: timedelta(milliseconds=number))
 DURATIONS = some.integers(0, 10**10).map(lambda number: timedelta(milliseconds=number))
 FAILURES = some.builds(
     lambda text, flag: a_failure(error_class=text, error_message=text, retryable=flag), TEXTS, some.booleans()
@@ -60,7 +62,7 @@ TASKS = some.builds(
     metadata=some.sampled_from(["{}", '{"a": [1, 12345678901234567890]}']),
     idempotency_key=some.none() | some.just("key:with:colons"),
     priority=some.integers(0, 9),
-    timeout=DURATIONS,
+    timeout=TIMEOUTS,
     created_at=MOMENTS,
     ttl_at=some.none() | MOMENTS,
     started_at=some.none() | MOMENTS,
@@ -74,7 +76,7 @@ TASKS = some.builds(
     previous_attempts=RECORDS,
     previous_attempts_dropped=some.integers(0, 1000),
     discarded=some.booleans(),
-)
+).map(made_possible)
 
 
 def _stored(fields: dict[str, str]) -> list[str | None]:
@@ -85,14 +87,14 @@ def _stored(fields: dict[str, str]) -> list[str | None]:
 def test_what_is_written_reads_back(task: Task) -> None:
     fields = pairs(changed_fields(None, task))
 
-    assert task == task_of(_stored(fields), payload=task.payload)
+    assert task == task_of(_stored(fields), task_id=task.task_id, payload=task.payload)
 
 
 @given(before=TASKS, after=TASKS)
 def test_a_change_writes_what_makes_one_task_the_other(before: Task, after: Task) -> None:
     fields = pairs(changed_fields(None, before)) | pairs(changed_fields(before, after))
 
-    assert after == task_of(_stored(fields), payload=after.payload)
+    assert after == task_of(_stored(fields), task_id=after.task_id, payload=after.payload)
 
 
 def test_a_change_writes_nothing_that_stayed() -> None:
@@ -106,22 +108,58 @@ def test_the_payload_is_not_among_the_fields() -> None:
 
 
 def test_no_record_is_no_task() -> None:
-    assert task_of([None] * len(SNAPSHOT)) is None
-    assert task_of(None) is None
+    assert task_of([None] * len(SNAPSHOT), task_id=a_task_id()) is None
+    assert task_of(None, task_id=a_task_id()) is None
+
+
+DEEP = "[" * 100_000
 
 
 @pytest.mark.parametrize(
     ("field", "text"),
-    [("created_at", "yesterday"), ("status", "sleeping"), ("history", "{"), ("attempt", ""), ("timeout_ms", "9" * 40)],
+    [
+        ("created_at", "yesterday"),
+        ("created_at", "-1"),
+        ("status", "sleeping"),
+        ("history", "{"),
+        ("history", f'[{{"x":{DEEP}'),
+        ("history", f'[{{"attempt":{10**30},"finished_at":0}}]'),
+        ("previous_attempts", f'[{{"x":{DEEP}'),
+        ("attempt", "-5"),
+        ("attempt", "9" * 24),
+        ("max_attempts", "0"),
+        ("lease", "x"),
+        ("discarded", "1"),
+        ("timeout_ms", "9" * 40),
+        ("entry_id", "now"),
+        ("entry_id", f"{2**64}-0"),
+        ("dlq_entry_id", f"0-{2**64}"),
+        ("task_id", f"{7:032x}"),
+    ],
+    ids=lambda text: text[:12],
 )
 def test_a_record_that_somebody_spoiled_is_said_to_be_unreadable(field: str, text: str) -> None:
-    task = a_task(attempt=1)
+    task = a_task(task_id=TaskId(f"{6:032x}"))
     fields = pairs(changed_fields(None, task)) | {field: text}
-    if not text:
-        del fields["created_at"]
 
     with pytest.raises(UnreadableRecord, match=task.task_id):
-        task_of(_stored(fields))
+        task_of(_stored(fields), task_id=task.task_id)
+
+
+def test_a_record_that_lacks_a_field_is_said_to_be_unreadable() -> None:
+    task = a_task()
+    fields = pairs(changed_fields(None, task))
+    del fields["created_at"]
+
+    with pytest.raises(UnreadableRecord, match=task.task_id):
+        task_of(_stored(fields), task_id=task.task_id)
+
+
+@pytest.mark.parametrize("entry_id", ["0-1", "253402300799999-0", "1767268800000-9999999999999999999"])
+def test_every_id_that_a_stream_gives_is_read(entry_id: str) -> None:
+    task = a_task(entry_id=EntryId(entry_id), payload=None)
+
+    assert task == task_of(_stored(pairs(changed_fields(None, task))), task_id=task.task_id)
 
 
 def test_an_event_has_the_members_of_the_contract_in_their_order() -> None:
@@ -148,6 +186,19 @@ def test_texts_of_strangers_are_no_events_and_no_signals() -> None:
     assert signal == signal_of(json_text(signal))
     assert (None, None) == (signal_of("work"), signal_of('{"kind":"dance"}'))
     assert (None, None) == (event_of(""), event_of('{"event_id":1}'))
+    assert (None, None) == (signal_of(f'{{"x":{DEEP}'), event_of(f'{{"x":{DEEP}'))
+
+
+def test_an_event_at_no_known_moment_is_none() -> None:
+    assert event_of(json_text(an_event()).replace('12:00:00Z"', '12:00:00"')) is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "[1]", f'{{"x":{DEEP}', '{"task_id":"x","state":"completed"}'])
+def test_a_text_of_a_stranger_is_no_idempotency_record(text: str) -> None:
+    record = IdempotencyRecord(task_id=a_task_id(), state=RecordState.COMPLETED, updated_at=NOW)
+
+    assert read_record(text) is None
+    assert read_record(json_text(replace(record, task_id=TaskId("x")))) is None
 
 
 def test_heartbeats_and_audit_entries_read_back() -> None:

@@ -76,16 +76,6 @@ async def test_a_change_that_meets_a_key_of_another_kind_breaks_alone(backend: B
     assert [Applied, Broken, Applied] == [type(answer) for answer in answers]
 
 
-async def test_an_idempotency_record_that_is_none_breaks_the_submission(backend: Backend, client: Client) -> None:
-    await client.call("SET", KEYS.idempotency(QUEUE, "key"), "nonsense", "PX", 60_000)
-
-    (answer,) = await backend.broker.create(
-        [an_admission(now=backend.clock.now(), idempotency_key="key")], limits=LIMITS
-    )
-
-    assert isinstance(answer, Broken)
-
-
 async def test_more_changes_than_one_trip_carries_are_answered_in_order(backend: Backend) -> None:
     admissions = [an_admission(now=backend.clock.now()) for _ in range(250)]
 

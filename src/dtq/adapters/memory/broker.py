@@ -23,6 +23,7 @@ class MemoryBroker:
         self._state = state
 
     async def load(self, task_id: TaskId) -> Task | None:
+        self._state.faults.before_read(task_id)
         return self._state.task(task_id)
 
     async def create(self, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
@@ -39,7 +40,7 @@ class MemoryBroker:
     async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
         found: list[Task] = []
         for task_id in reversed(self._state.recent):
-            task = bare(self._state.task(task_id))
+            task = bare(self._state.readable(task_id))
             if task is None or (queue or task.queue) != task.queue or (status or task.status) is not task.status:
                 continue
             found.append(task)
@@ -106,7 +107,7 @@ class MemoryBroker:
         for task_id in taken:
             schedule[task_id] = replace(schedule[task_id], claimed_at=now)
         self._state.faults.before_reply()
-        return [bare(self._state.task(task_id)) or task_id for task_id in taken]
+        return [bare(self._state.readable(task_id)) or task_id for task_id in taken]
 
     async def next_due(self) -> datetime | None:
         return min((slot.due for slot in self._state.schedule.values() if slot.claimed_at is None), default=None)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from dtq.adapters.memory.faults import Stopped
+from dtq.adapters.memory.faults import GARBLED, Stopped
 from dtq.adapters.memory.state import EVENTS, Record, Slot, State, bare
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
@@ -68,15 +68,16 @@ def key_text(record: IdempotencyRecord) -> str:
     return msgspec.json.encode(record).decode()
 
 
-def key_record(text: str) -> IdempotencyRecord:
-    """Read an idempotency record."""
-    return msgspec.json.decode(text, type=IdempotencyRecord)
+def key_record(text: str) -> IdempotencyRecord | None:
+    """Read an idempotency record; None where it is garbled."""
+    return None if text == GARBLED else msgspec.json.decode(text, type=IdempotencyRecord)
 
 
 def owns_key(state: State, task: Task) -> bool:
     """Tell whether the idempotency record of the task's key names this task."""
     text = None if task.idempotency_key is None else state.keys.get((task.queue, task.idempotency_key))
-    return text is not None and key_record(text).task_id == task.task_id
+    record = None if text is None else key_record(text)
+    return record is not None and record.task_id == task.task_id
 
 
 def _key_taken(state: State, admission: Admission) -> KeyTaken | None:

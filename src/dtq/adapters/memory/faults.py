@@ -1,7 +1,12 @@
 """The harm that a test may do to the memory adapter, which otherwise never fails."""
 
-from dtq.domain.errors import BrokerOutOfMemory, OutcomeUnknown
+from typing import Final
+
+from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, OutcomeUnknown
 from dtq.domain.task import QueueName, TaskId
+
+GARBLED: Final = "garbled"
+"""What stands under an idempotency key whose record somebody spoiled."""
 
 
 class Stopped(Exception):
@@ -29,6 +34,11 @@ class Faults:
         """Raise BrokerOutOfMemory where memory is full."""
         if self.memory_is_full:
             raise BrokerOutOfMemory("memory is full")
+
+    def before_read(self, task_id: TaskId) -> None:
+        """Raise BrokerRefused where the record of the task is garbled."""
+        if task_id in self.garbled:
+            raise BrokerRefused(f"the record of task {task_id} is garbled")
 
     def before_reply(self) -> None:
         """End the harm that was meant for this call; raise OutcomeUnknown where its reply is to be lost."""

@@ -79,6 +79,10 @@ class State:
         record = self.records.get(task_id)
         return None if record is None else record.task
 
+    def readable(self, task_id: TaskId) -> Task | None:
+        """Return the task as a listing gets it: none where the record is garbled."""
+        return None if task_id in self.faults.garbled else self.task(task_id)
+
     def version(self, task_id: TaskId) -> Version:
         """Return the version that is stored, which is empty where no task is."""
         task = self.task(task_id)

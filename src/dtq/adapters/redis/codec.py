@@ -3,17 +3,19 @@
 This is on the path of every delivery, so the tables are made once, and of a change only what it changed is written.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec.structs import astuple
 
-from dtq.domain.entry import milliseconds, moment
+from dtq.domain.entry import HIGHEST_ATTEMPTS, milliseconds, moment
 from dtq.domain.errors import BrokerRefused
+from dtq.domain.possible import impossibility
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import AttemptRecord, Failure, Task, WorkerId
+from dtq.domain.task import AttemptRecord, EntryId, Failure, Task, Version, WorkerId
 from dtq.domain.text import clean
 
 PAYLOAD: Final = "payload"
@@ -23,6 +25,9 @@ Values = Sequence[str | None] | str
 """The values of SNAPSHOT's fields, as the server answers them; where there is no hash, why it did not."""
 
 _MAX_REASON: Final = 100
+_ENTRY_ID: Final = re.compile(r"[0-9]{1,15}-(?:[0-9]{1,19}|1[0-7][0-9]{18})")
+_REPLACED: Final = "\ufffd"
+"""What stands for each byte of an answer that is no text."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _STATUSES: Final[Mapping[str, TaskStatus]] = {status.value: status for status in TaskStatus}
 
@@ -34,7 +39,7 @@ class UnreadableRecord(BrokerRefused):
 class _Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An attempt record as JSON."""
 
-    attempt: int
+    attempt: Annotated[int, msgspec.Meta(ge=0, le=HIGHEST_ATTEMPTS)]
     finished_at: int
     started_at: int | None = None
     worker_id: str | None = None
@@ -76,6 +81,21 @@ def _duration(text: str) -> timedelta:
     return timedelta(milliseconds=int(text))
 
 
+def _entry_id(text: str) -> EntryId:
+    # the server would refuse a request for it, and with that for all others in it
+    if not _ENTRY_ID.fullmatch(text):
+        message = "no id of a stream entry"
+        raise ValueError(message)
+    return EntryId(text)
+
+
+def _version(text: str) -> Version:
+    if _REPLACED in text:
+        message = "no text, which nothing can be compared with"
+        raise ValueError(message)
+    return Version(text)
+
+
 def _history_text(records: Sequence[AttemptRecord]) -> str:
     return msgspec.json.encode([_written(record) for record in records]).decode() if records else ""
 
@@ -115,7 +135,7 @@ def _read(attempt: _Attempt) -> AttemptRecord:
 
 
 _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
-    "version": (VERSION, str, str),
+    "version": (VERSION, str, _version),
     "task_id": ("task_id", str, str),
     "queue": ("queue", str, str),
     "task_type": ("task_type", str, str),
@@ -141,9 +161,9 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any
     "previous_attempts": ("previous_attempts", _history_text, _history),
     "previous_attempts_dropped": ("previous_attempts_dropped", str, int),
     "discarded": ("discarded", _flag, is_set),
-    "entry_id": ("entry_id", _text, str),
+    "entry_id": ("entry_id", _text, _entry_id),
     "lease": ("lease", _text, str),
-    "dlq_entry_id": ("dlq_entry_id", _text, str),
+    "dlq_entry_id": ("dlq_entry_id", _text, _entry_id),
 }
 """Each attribute of a task with its field and how to write and read that; payload and failure are beside it."""
 
@@ -161,8 +181,11 @@ _FAILURE_AT: Final = Task.__struct_fields__.index("failure")
 _NOTHING: Final = (None,) * len(Task.__struct_fields__)
 
 
-def task_of(values: Values | None, *, payload: str | None = None) -> Task | None:
-    """Read a task from the values of SNAPSHOT; None where there is no record. Raises UnreadableRecord."""
+def task_of(values: Values | None, *, task_id: str, payload: str | None = None) -> Task | None:
+    """Read the task that is stored under *task_id* from the values of SNAPSHOT; None where there is no record.
+
+    Raises UnreadableRecord, also for a record that reads well and is no possible task, or is another one's.
+    """
     if isinstance(values, str):
         raise UnreadableRecord(f"the record of a task cannot be read: {clean(values, limit=_MAX_REASON)}")
     if not values or not values[0]:
@@ -174,9 +197,17 @@ def task_of(values: Values | None, *, payload: str | None = None) -> Task | None
             found["failure"] = Failure(
                 error_class=error_class or "", error_message=error_message or "", retryable=is_set(retryable)
             )
-        return Task(payload=payload, **found)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise UnreadableRecord(f"the record of task {values[1]} cannot be read: {type(error).__name__}") from error
+        task = Task(payload=payload, **found)
+        fault = impossibility(task) if task.task_id == task_id else "it is the record of another task"
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise _unreadable(task_id, type(error).__name__) from error
+    if fault is not None:
+        raise _unreadable(task_id, fault)
+    return task
+
+
+def _unreadable(task_id: str, why: str) -> UnreadableRecord:
+    return UnreadableRecord(f"the record of task {clean(task_id, limit=_MAX_REASON)} cannot be read: {why}")
 
 
 def changed_fields(before: Task | None, after: Task) -> list[str]:

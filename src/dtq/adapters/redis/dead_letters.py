@@ -6,7 +6,7 @@ from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT
 from dtq.adapters.redis.envelope import FIRST_REPLY, Envelope
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import Range, walk
-from dtq.adapters.redis.store import read_many, readable
+from dtq.adapters.redis.store import load, read_many, readable
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.audit import AuditEntry
 from dtq.domain.entry import revive
@@ -24,7 +24,7 @@ class RedisDeadLetters:
         self._link = link
 
     async def get(self, task_id: TaskId) -> DeadLetter | None:
-        task = await self._task(task_id)
+        task = await load(self._link, task_id)
         entry_id = await self._found(task_id) if task is None else task.dlq_entry_id
         if entry_id is None:
             return None
@@ -52,13 +52,12 @@ class RedisDeadLetters:
 
         return int(await self._link.act(empty) or 0)
 
-    async def _task(self, task_id: TaskId) -> Task | None:
-        (found,) = await self._tasks([task_id])
-        return found
-
     async def _tasks(self, ids: Sequence[TaskId]) -> Sequence[Task | None]:
         found = await read_many(self._link, ids, (*SNAPSHOT, PAYLOAD))
-        return [readable(values[:-1], payload=values[-1]) for values in found]
+        return [
+            readable(values[:-1], task_id=task_id, payload=values[-1])
+            for task_id, values in zip(ids, found, strict=True)
+        ]
 
     async def _found(self, task_id: TaskId) -> EntryId | None:
         """Look for a dead letter whose task's record is gone, newest first."""

@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.wire import audit_entry, event_of, json_text, pairs
 from dtq.domain.audit import AuditEntry
 from dtq.domain.events import Event
+
+CHUNK: Final = 500
+"""How many audit entries are read in one trip."""
 
 Message = TypeVar("Message")
 
@@ -59,8 +62,17 @@ class RedisAuditLog:
         self._link = link
 
     async def recent(self, *, limit: int) -> Sequence[AuditEntry]:
-        found = await self._link.client.call("XREVRANGE", self._link.keys.audit, "+", "-", "COUNT", limit)
-        return [audit_entry(pairs(fields)) for _, fields in found]
+        entries: list[AuditEntry] = []
+        begin, size = "+", min(limit, CHUNK)
+        while len(entries) < limit:
+            chunk = await self._link.client.call("XREVRANGE", self._link.keys.audit, begin, "-", "COUNT", size)
+            read = [audit_entry(pairs(fields)) for _, fields in chunk]
+            # what somebody else wrote there hides nothing of what was done
+            entries += [entry for entry in read if entry is not None]
+            if len(chunk) < size:
+                break
+            begin = f"({chunk[-1][0]}"
+        return entries[:limit]
 
     async def record(self, entry: AuditEntry) -> None:
         await self._link.act(lambda envelope: envelope.add(steps=[self._link.writer(envelope).audit(entry)]))

@@ -34,7 +34,7 @@ class Peeked(Struct, frozen=True, kw_only=True):
 
 def own_task(entry: Peeked, receipt: Receipt) -> Task | None:
     """Return the live task whose one entry this is, or None."""
-    task = readable(entry.values or ())
+    task = readable(entry.values or (), task_id=entry.task_id)
     return task if task is not None and task.receipt == receipt and not task.is_terminal else None
 
 

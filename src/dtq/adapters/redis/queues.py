@@ -1,20 +1,25 @@
 """Queues as a whole."""
 
+import re
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from dtq.adapters.redis.client import Rejected, Reply, checked
 from dtq.adapters.redis.envelope import Envelope, Step, among
-from dtq.adapters.redis.guards import has_version, is_unread
+from dtq.adapters.redis.guards import NONE, has_version, is_unread
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import Peeked, Range, own_task, peek
 from dtq.adapters.redis.store import readable
 from dtq.adapters.redis.wire import pairs
+from dtq.domain.admission import QUEUE_PATTERN
 from dtq.domain.audit import AuditEntry
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.events import Event
 from dtq.domain.task import QueueName, Receipt, Task
 from dtq.ports.queues import QueueStats
+
+_COUNT: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 async def register(link: Link, queue: QueueName) -> None:
@@ -31,7 +36,9 @@ async def register(link: Link, queue: QueueName) -> None:
 
 
 def _registration(link: Link, envelope: Envelope, queue: QueueName) -> Step:
-    return (("HINCRBY", envelope.key(link.keys.queues), queue, "0"),)
+    registry = envelope.key(link.keys.queues)
+    # a count that somebody spoiled refuses to be added to, and the name is known all the same
+    return (("HINCRBY", registry, queue, "0"), among(NONE, ("HEXISTS", registry, queue)))
 
 
 class RedisQueues:
@@ -45,7 +52,7 @@ class RedisQueues:
 
     async def names(self) -> Sequence[QueueName]:
         names = await self._link.client.call("HKEYS", self._link.keys.queues)
-        return sorted(map(QueueName, names))
+        return known_queues(names)
 
     async def stats(self, queue: QueueName) -> QueueStats:
         keys = self._link.keys
@@ -67,7 +74,7 @@ class RedisQueues:
             pending=sum(owned_of(reply) for reply in figures[len(streams) :]),
             paused=checked(paused) == 1,
             # an id that was dropped without its task is still counted for its queue: no more than there are in all
-            retry_scheduled=max(0, min(int(checked(scheduled) or 0), checked(schedule) + checked(claimed))),
+            retry_scheduled=max(0, min(_counted(checked(scheduled)), checked(schedule) + checked(claimed))),
         )
 
     async def pause(self, queue: QueueName, *, audit: AuditEntry, event: Event) -> None:
@@ -110,11 +117,23 @@ class RedisQueues:
         def remove(envelope: Envelope, entry: Peeked) -> None:
             receipt = wanted[entry.number]
             # a commit may have made the entry its task's own since it was looked at
-            unchanged = has_version(envelope, keys, readable(entry.values or ()), task_id=entry.task_id)
+            unchanged = has_version(
+                envelope, keys, readable(entry.values or (), task_id=entry.task_id), task_id=entry.task_id
+            )
             steps = [*self._link.writer(envelope).remove(receipt)]
             envelope.add(guards=[is_unread(envelope, keys, receipt), unchanged], steps=steps)
 
         return (await self._link.act_on(foreign, remove)).count("1")
+
+
+def known_queues(names: Sequence[str]) -> list[QueueName]:
+    """Sort the names of a registry, without those that no queue can have."""
+    return sorted(QueueName(name) for name in names if QUEUE_PATTERN.fullmatch(name))
+
+
+def _counted(text: str | None) -> int:
+    """Read a count of the registry; 0 where somebody put something else there."""
+    return int(text) if text is not None and _COUNT.fullmatch(text) else 0
 
 
 def owned_of(reply: Reply) -> int:

@@ -206,7 +206,7 @@ def _position(entry_id: str) -> tuple[int, int]:
 
 def _entry(receipt: Receipt, fields: dict[str, str], values: Reply, *, cancelled: bool) -> Delivery | UnreadableEntry:
     try:
-        task = task_of(values, payload=fields.get(PAYLOAD))
+        task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
     except UnreadableRecord as error:
         return UnreadableEntry(receipt, str(error))
     return Delivery(receipt=receipt, fields=fields, task=task, cancelled=cancelled)

@@ -8,7 +8,7 @@ from dtq.adapters.redis.envelope import Envelope, among
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.scripts import TAKE_DUE
 from dtq.adapters.redis.store import readable
-from dtq.domain.entry import milliseconds, moment
+from dtq.domain.entry import LAST_MS, milliseconds, moment
 from dtq.domain.task import LeaseToken, Task, TaskId, Version
 
 
@@ -20,13 +20,14 @@ async def take_due(link: Link, *, now: datetime, leader: LeaseToken, limit: int)
         keys=(keys.lock, keys.schedule, keys.claimed),
         arguments=(leader, milliseconds(now), limit, keys.task_prefix, SNAPSHOT_NAMES),
     )
-    return [readable(values) or TaskId(task_id) for task_id, values in taken]
+    return [readable(values, task_id=task_id) or TaskId(task_id) for task_id, values in taken]
 
 
 async def next_due(link: Link) -> datetime | None:
     """Return when the earliest task is due."""
     earliest = await link.client.call("ZRANGE", link.keys.schedule, 0, 0, "WITHSCORES")
-    return moment(int(float(earliest[1]))) if earliest else None
+    # a stranger's id may be due at infinity
+    return moment(int(min(max(float(earliest[1]), 0), LAST_MS))) if earliest else None
 
 
 async def forget(link: Link, task_id: TaskId, *, version: Version) -> bool:

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from dtq.adapters.redis.client import Rejected, Reply, checked
-from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, task_of
+from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, Values, task_of
 from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
 from dtq.adapters.redis.guards import admission_guards, requirements
 from dtq.adapters.redis.keys import MAX_RECENT
@@ -70,7 +70,7 @@ async def commit(link: Link, changes: Sequence[Change]) -> Sequence[CommitAnswer
         return _add(link, envelope, change, requirements(envelope, link.keys, change))
 
     def read(reply: Reply, change: Change, meanings: Sequence[Requirement]) -> CommitAnswer:
-        return _plain(reply, change) or _refused(reply, meanings)
+        return _plain(reply, change) or _refused(reply, change, meanings)
 
     return await _send_all(link, changes, add=add, read=read, admits=lambda change: change.revives)
 
@@ -78,7 +78,7 @@ async def commit(link: Link, changes: Sequence[Change]) -> Sequence[CommitAnswer
 async def load(link: Link, task_id: TaskId) -> Task | None:
     """Return a task with its payload. Raises UnreadableRecord."""
     *values, payload = await link.client.call("HMGET", link.keys.task(task_id), *SNAPSHOT, PAYLOAD)
-    return task_of(values, payload=payload)
+    return task_of(values, task_id=task_id, payload=payload)
 
 
 async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
@@ -94,7 +94,8 @@ async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | No
         last = min(first + chunk, MAX_RECENT) - 1
         ids = await link.client.call("ZREVRANGE", link.keys.recent, first, last)
         wanted = ids if chunk < CHUNK else await _of_interest(link, ids, queue=queue, status=status)
-        found = [readable(values) for values in await read_many(link, wanted, SNAPSHOT)]
+        records = zip(wanted, await read_many(link, wanted, SNAPSHOT), strict=True)
+        found = [readable(values, task_id=task_id) for task_id, values in records]
         matching += [task for task in found if task is not None and matches(task)]
         if len(matching) >= limit or len(ids) < chunk:
             break
@@ -130,10 +131,10 @@ def is_of_another_type(reply: Reply) -> bool:
     return isinstance(reply, Rejected) and reply.reply_code == WRONG_TYPE
 
 
-def readable(values: Sequence[str | None], *, payload: str | None = None) -> Task | None:
+def readable(values: Values, *, task_id: str, payload: str | None = None) -> Task | None:
     """Read a task for a listing, which goes on without the records that somebody spoiled."""
     try:
-        return task_of(values, payload=payload)
+        return task_of(values, task_id=task_id, payload=payload)
     except UnreadableRecord:
         return None
 
@@ -174,9 +175,9 @@ def _plain(reply: Reply, change: Change) -> Applied | Already | Conflict | Broke
                 # the step that may be left out is the one that writes the idempotency record
                 return Applied(_as_stored(change, EntryId(rest[0])), detached=bool(rest[1]))
             case Answered.KNOWN:
-                return Already(task_of(rest[0]))
+                return Already(task_of(rest[0], task_id=change.after.task_id))
             case Answered.MOVED:
-                return Conflict(task_of(rest[0]))
+                return Conflict(task_of(rest[0], task_id=change.after.task_id))
             case Answered.STOPPED:
                 return Broken(rest[0])
             case _:
@@ -191,22 +192,19 @@ def _as_stored(change: Change, new_id: EntryId) -> Task:
     return replace(change.after, dlq_entry_id=new_id) if makes_letter(change) else change.after
 
 
-def _refused(reply: Reply, meanings: Sequence[Requirement]) -> Refused | Broken:
+def _refused(reply: Reply, change: Change, meanings: Sequence[Requirement]) -> Refused | Broken:
     _, number, _, snapshot = reply
     try:
-        return Refused(requirement=meanings[number - 1], task=task_of(snapshot))
+        return Refused(requirement=meanings[number - 1], task=task_of(snapshot, task_id=change.after.task_id))
     except UnreadableRecord as error:
         return Broken(str(error))
 
 
 def _not_admitted(
     reply: Reply, meanings: Sequence[LimitName | None], bounds: Mapping[LimitName, int]
-) -> KeyTaken | Full | Broken:
+) -> KeyTaken | Full:
     _, number, found, _ = reply
     limit = meanings[number - 1]
     if limit is not None:
         return Full(reason=limit, value=int(found), limit=bounds[limit])
-    try:
-        return KeyTaken(record=read_record(found), text=found)
-    except ValueError:
-        return Broken("the idempotency key's record cannot be read")
+    return KeyTaken(record=read_record(found), text=found)

@@ -6,9 +6,9 @@ from typing import Final
 from dtq.adapters.redis.client import Rejected, Reply, checked
 from dtq.adapters.redis.keys import GROUP
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.queues import owned_of
+from dtq.adapters.redis.queues import known_queues, owned_of
 from dtq.adapters.redis.wire import heartbeat_of, pairs
-from dtq.domain.task import QueueName, WorkerId
+from dtq.domain.task import WorkerId
 from dtq.ports.survey import QueueFigures, Survey
 
 TRIP: Final = 1000
@@ -32,7 +32,7 @@ class RedisSurveyor:
                 ("ZCARD", keys.claimed),
             ]
         )
-        queues = sorted(map(QueueName, checked(names)))[:limit]
+        queues = known_queues(checked(names))[:limit]
         ids = sorted(map(WorkerId, checked(workers)))
         streams = [stream for queue in queues for stream in keys.streams(queue)]
         replies = await self._read(

@@ -33,7 +33,8 @@ class RedisUpkeep:
             "SCAN", cursor or "0", "MATCH", f"{_literal(prefix)}*", "COUNT", limit
         )
         ids = [TaskId(name.removeprefix(prefix)) for name in names]
-        found = [readable(values) for values in await read_many(self._link, ids, SNAPSHOT)]
+        records = zip(ids, await read_many(self._link, ids, SNAPSHOT), strict=True)
+        found = [readable(values, task_id=task_id) for task_id, values in records]
         living = [task for task in found if task is not None and not task.is_terminal]
         strays = [task for task, homeless in zip(living, await self._homeless(living), strict=True) if homeless]
         return ("" if following == "0" else following), strays

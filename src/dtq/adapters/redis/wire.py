@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
+from dtq.domain.admission import TASK_ID_PATTERN
 from dtq.domain.audit import DONE, AuditEntry
 from dtq.domain.entry import milliseconds, moment
 from dtq.domain.events import Event
 from dtq.domain.idempotency import IdempotencyRecord
+from dtq.domain.possible import HIGHEST_COUNT
 from dtq.domain.task import QueueName, TaskId, WorkerId
 from dtq.domain.workers import Heartbeat, WorkerStatus
 from dtq.ports.workers import Signal
@@ -21,6 +23,9 @@ _records: Final = msgspec.json.Decoder(IdempotencyRecord)
 _names: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
+Value = TypeVar("Value")
+
+
 def json_text(value: Event | Signal | IdempotencyRecord) -> str:
     """Write a value as JSON; the members are its fields, in their order."""
     return _encode(value).decode()
@@ -28,23 +33,27 @@ def json_text(value: Event | Signal | IdempotencyRecord) -> str:
 
 def event_of(text: str) -> Event | None:
     """Read an event; None where the text is none, for anybody may publish."""
-    try:
-        return _events.decode(text)
-    except msgspec.DecodeError:
-        return None
+    event = _decoded(_events, text)
+    return event if event is not None and event.ts.tzinfo is not None else None
 
 
 def signal_of(text: str) -> Signal | None:
     """Read a signal; None where the text is none."""
+    return _decoded(_signals, text)
+
+
+def read_record(text: str) -> IdempotencyRecord | None:
+    """Read an idempotency record; None where the text is none."""
+    record = _decoded(_records, text)
+    return record if record is not None and TASK_ID_PATTERN.fullmatch(record.task_id) else None
+
+
+def _decoded(decoder: msgspec.json.Decoder[Value], text: str) -> Value | None:
     try:
-        return _signals.decode(text)
-    except msgspec.DecodeError:
+        return decoder.decode(text)
+    except (ValueError, RecursionError):
+        # text that is no Unicode is a ValueError too, and what nests too deep is none
         return None
-
-
-def read_record(text: str) -> IdempotencyRecord:
-    """Read an idempotency record. Raises ValueError."""
-    return _records.decode(text)
 
 
 def record_prefix(task_id: TaskId) -> str:
@@ -66,19 +75,22 @@ def audit_fields(entry: AuditEntry) -> dict[str, str]:
     }
 
 
-def audit_entry(fields: Mapping[str, str]) -> AuditEntry:
-    """Read an audit entry."""
+def audit_entry(fields: Mapping[str, str]) -> AuditEntry | None:
+    """Read an audit entry; None where the fields are not those of one."""
     count = fields.get("count", "")
-    return AuditEntry(
-        actor=fields["actor"],
-        action=fields["action"],
-        ts=moment(int(fields["ts"])),
-        request_id=fields["request_id"],
-        task_id=TaskId(fields["task_id"]) if fields["task_id"] else None,
-        queue=QueueName(fields["queue"]) if fields["queue"] else None,
-        count=int(count) if count else None,
-        outcome=fields.get("outcome", DONE),
-    )
+    try:
+        return AuditEntry(
+            actor=fields["actor"],
+            action=fields["action"],
+            ts=moment(int(fields["ts"])),
+            request_id=fields["request_id"],
+            task_id=TaskId(fields["task_id"]) if fields["task_id"] else None,
+            queue=QueueName(fields["queue"]) if fields["queue"] else None,
+            count=_count(count) if count else None,
+            outcome=fields.get("outcome", DONE),
+        )
+    except (KeyError, ValueError):
+        return None
 
 
 def heartbeat_fields(heartbeat: Heartbeat) -> dict[str, str]:
@@ -109,17 +121,25 @@ def heartbeat_of(fields: Mapping[str, str]) -> Heartbeat | None:
             started_at=moment(int(fields["started_at"])),
             last_heartbeat=moment(int(fields["last_heartbeat"])),
             queue=QueueName(fields["queue"]),
-            concurrency=int(fields["concurrency"]),
+            concurrency=_count(fields["concurrency"]),
             status=WorkerStatus(fields["status"]),
-            active_tasks=int(fields["active_tasks"]),
-            tasks_processed=int(fields["tasks_processed"]),
-            tasks_failed=int(fields["tasks_failed"]),
-            tasks_retried=int(fields["tasks_retried"]),
+            active_tasks=_count(fields["active_tasks"]),
+            tasks_processed=_count(fields["tasks_processed"]),
+            tasks_failed=_count(fields["tasks_failed"]),
+            tasks_retried=_count(fields["tasks_retried"]),
             task_types=_names.decode(fields["task_types"]),
             visibility_timeout=timedelta(milliseconds=int(fields["visibility_timeout_ms"])),
         )
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError, RecursionError):
         return None
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if not 0 <= count <= HIGHEST_COUNT:
+        message = "a count is out of bounds"
+        raise ValueError(message)
+    return count
 
 
 def pairs(flat: Sequence[str]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The duty of the one leader: what is due goes from the schedule to its queue."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final, assert_never
 
@@ -12,6 +12,7 @@ from dtq.application.nudge import StopSign
 from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, StepStopped
 from dtq.domain.lifecycle import promote
 from dtq.domain.task import NO_VERSION, LeaseToken, Task, TaskId
 from dtq.ports.answers import CommitAnswer, Refused
@@ -89,11 +90,26 @@ class Lead:
         is_all = len(self._taken) < _BATCH
         # what an outage leaves here is on loan, and is done first once the broker is back
         tasks, gone = _in_order(list(self._taken.values()))
-        await asyncio.gather(*[self._promote(task) for task in tasks])
-        for task_id in gone:
-            await self._parts.broker.forget(task_id, version=NO_VERSION)
+        duties = {task.task_id: self._promote(task) for task in tasks}
+        duties |= {task_id: self._forget(task_id) for task_id in gone}
+        outcomes = await asyncio.gather(*duties.values(), return_exceptions=True)
+        self._set_aside({task_id: error for task_id, error in zip(duties, outcomes, strict=True) if error is not None})
         self._taken = {}
         return is_all
+
+    def _set_aside(self, errors: Mapping[TaskId, BaseException]) -> None:
+        """Tell of tasks that are bad by themselves, and leave them on loan: they come round when that is over.
+
+        Raises what says nothing of a single task, such as an outage.
+        """
+        for error in errors.values():
+            is_outage = isinstance(error, BrokerUnavailable) and not isinstance(error, (BrokerRefused, StepStopped))
+            if is_outage or not isinstance(error, Exception):
+                raise error
+        if errors:
+            task_id, error = next(iter(errors.items()))
+            reason = f"{task_id}: {type(error).__name__}: {error}"
+            self._parts.observer.noticed("records_unreadable", entries=len(errors), reason=reason)
 
     async def _promote(self, task: Task) -> None:
         judged = task
@@ -117,6 +133,11 @@ class Lead:
                 raise AssertionError(f"a promotion requires nothing, but was refused: {answer}")
             case _:
                 assert_never(answer)
+
+    async def _forget(self, task_id: TaskId) -> None:
+        """Drop an id whose task is gone. Raises BrokerRefused where it is there and cannot be read."""
+        if not await self._parts.broker.forget(task_id, version=NO_VERSION):
+            await self._parts.broker.load(task_id)
 
     async def _until_due(self) -> timedelta:
         due = await self._parts.broker.next_due()

@@ -94,7 +94,7 @@ end
 
 -- The groups of all bands get lost together (a flush, a failover), so all are made, from the first entry on.
 local function repair()
-  redis.call('HINCRBY', registry, queue, 0)
+  redis.pcall('HINCRBY', registry, queue, 0)
   for band = 1, bands do redis.pcall('XGROUP', 'CREATE', KEYS[band], group, '0', 'MKSTREAM') end
 end
 

@@ -1,0 +1,85 @@
+"""What a stored task can be at all, so that a broker's record which somebody spoiled is known for what it is."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from dtq.domain.admission import (
+    KEY_PATTERN,
+    MAX_PRIORITY,
+    MAX_TIMEOUT_MS,
+    MAX_TTL_S,
+    QUEUE_PATTERN,
+    TASK_ID_PATTERN,
+    TASK_TYPE_PATTERN,
+)
+from dtq.domain.entry import HIGHEST_ATTEMPTS
+from dtq.domain.status import TERMINAL, TaskStatus
+from dtq.domain.task import NO_VERSION, Task, contradiction
+
+HIGHEST_COUNT: Final = 2**53
+"""The highest number that every reader of JSON reads as it is."""
+
+_NONE: Final = timedelta()
+_LONGEST_RUN: Final = timedelta(milliseconds=MAX_TIMEOUT_MS)
+# whatever is stored to the millisecond has lost a part of one
+_LONGEST_LIFE: Final = timedelta(seconds=MAX_TTL_S, milliseconds=1)
+_LAST_START: Final = datetime.max.replace(tzinfo=UTC) - _LONGEST_RUN
+
+
+def impossibility(task: Task) -> str | None:
+    """Say why no history ends in *task* as a stored one, or None.
+
+    Every decider brings about possible tasks from possible ones, and can decide about each of them.
+    """
+    return contradiction(task) or _name_fault(task) or _attempt_fault(task) or _time_fault(task)
+
+
+def _name_fault(task: Task) -> str | None:
+    if task.version == NO_VERSION:
+        return "it has no version"
+    if not _is_task_id(task.task_id):
+        return "its id is none"
+    if not _is_queue(task.queue) or not 0 <= task.priority <= MAX_PRIORITY:
+        return "it belongs to no queue"
+    if not _is_task_type(task.task_type):
+        return "its type is none"
+    key = task.idempotency_key
+    return None if key is None or KEY_PATTERN.fullmatch(key) else "its idempotency key is none"
+
+
+def _attempt_fault(task: Task) -> str | None:
+    if not 1 <= task.max_attempts <= HIGHEST_ATTEMPTS:
+        return f"not within 1..{HIGHEST_ATTEMPTS} attempts are allowed"
+    if task.status is TaskStatus.RUNNING:
+        return None if task.attempt else "it runs without an attempt"
+    if task.attempt == task.max_attempts and task.status not in TERMINAL:
+        return "it waits for an attempt that is not allowed"
+    return None if 0 <= task.previous_attempts_dropped <= HIGHEST_COUNT else "a count is out of bounds"
+
+
+def _time_fault(task: Task) -> str | None:
+    if not _NONE < task.timeout <= _LONGEST_RUN:
+        return f"its timeout is not within 1..{MAX_TIMEOUT_MS} ms"
+    if task.started_at is not None and task.started_at > _LAST_START:
+        return "its run would end after the end of time"
+    if task.ttl_at is not None and not _NONE <= task.ttl_at - (task.requeued_at or task.created_at) <= _LONGEST_LIFE:
+        return "its time to live is out of bounds"
+    return None
+
+
+# most tasks share a few queues and types, and this is on the path of every reading
+
+
+@lru_cache(maxsize=1024)
+def _is_queue(name: str) -> bool:
+    return QUEUE_PATTERN.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=1024)
+def _is_task_type(name: str) -> bool:
+    return TASK_TYPE_PATTERN.fullmatch(name) is not None
+
+
+def _is_task_id(text: str) -> bool:
+    return TASK_ID_PATTERN.fullmatch(text) is not None
