@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final, TypeVar, cast
@@ -34,6 +35,7 @@ HANDSHAKES: Final = frozenset({"http.response.start", "websocket.accept", "webso
 RETRY_PREPARATION: Final = timedelta(seconds=1)
 
 T = TypeVar("T")
+Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
 def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
@@ -68,12 +70,7 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
         exception_handlers=exception_handlers(container.log()),
         middleware=[request_context(container.ids())],
         before_send=[_name_request(container.ids())],
-        lifespan=[
-            *([] if is_prepared else [lambda _: _preparing(container.backend(), observer=container.log())]),
-            lambda _: _closed_at_end(container.backend()),
-            lambda _: stream.closed_at_end(container.fan_out()),
-            lambda _: metrics.watched(container.lag(), shown_by=container.metrics()),
-        ],
+        lifespan=_lifespan(container, is_prepared=is_prepared),
         request_max_body_size=settings.max_payload_bytes + ENVELOPE_BYTES,
         openapi_config=openapi_config(container.rules(), registry=container.registry()),
         # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
@@ -97,6 +94,17 @@ def _name_request(ids: Ids) -> Callable[[Message, Scope], Any]:
             headers[REQUEST_ID_HEADER] = request_id_of(scope, ids=ids)
 
     return add_header
+
+
+def _lifespan(container: Container, *, is_prepared: bool) -> list[Lifespan]:
+    parts: list[Lifespan] = [
+        lambda _: _closed_at_end(container.backend()),
+        lambda _: stream.closed_at_end(container.fan_out()),
+        lambda _: metrics.watched(container.lag(), shown_by=container.metrics()),
+    ]
+    if not is_prepared:
+        parts.insert(1, lambda _: _preparing(container.backend(), observer=container.log()))
+    return parts
 
 
 async def prepare(backend: Backend) -> None:
