@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import io
-import json
 import logging
 import re
 import sys
@@ -11,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -18,43 +17,20 @@ import structlog
 from msgspec.structs import replace
 from structlog.contextvars import bound_contextvars, get_contextvars
 
-from dtq.adapters.logs import FIELDS, LogHandler, LogObserver, in_context, take_over
-from dtq.domain.task import QueueName, TaskId, WorkerId
+from dtq.adapters.logs import FIELDS, LogHandler, in_context
+from dtq.domain.task import QueueName, TaskId
 from dtq.handlers import Registry, TaskContext, task
+from tests.adapters.listening import WORKER, Log, listening
 
 CANARY = "canary-8a61"
 TASK_ID = TaskId("0" * 32)
-WORKER = WorkerId("worker-00000001")
 AROUND = {"task_id": TASK_ID, "task_type": "say", "queue": "mail", "attempt": 2, "worker_id": WORKER}
-
-
-class Log:
-    """An observer and what it has written."""
-
-    def __init__(self, *, as_json: bool = True, level: str = "INFO") -> None:
-        self._stream = io.StringIO()
-        self.observer = LogObserver(self._stream, service="worker", level=level, as_json=as_json, worker_id=WORKER)
-
-    @property
-    def text(self) -> str:
-        return self._stream.getvalue()
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.text.splitlines()]
 
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    """A log that the process writes all it has to say into."""
-    root, hooks = logging.getLogger(), (sys.excepthook, threading.excepthook)
-    handlers, level = root.handlers[:], root.level
-    log = Log()
-    take_over(log.observer, level="INFO", packages={"handlers_of_mine"})
-    yield log
-    structlog.reset_defaults()
-    root.handlers[:], root.level = handlers, level
-    sys.excepthook, threading.excepthook = hooks
+    with listening() as log:
+        yield log
 
 
 def context() -> TaskContext:
@@ -141,6 +117,26 @@ def test_every_json_line_has_every_field() -> None:
     assert set(FIELDS) <= set(first)
     assert ("r-1", False) == (first["request_id"], "request_id" in second)
     assert ("worker", WORKER, None) == (first["service"], first["worker_id"], first["task_id"])
+
+
+class Level(IntEnum):
+    """A number with a name."""
+
+    HIGH = 3
+
+
+def test_fields_keep_their_kind() -> None:
+    with listening() as log:
+        structlog.get_logger().warning("spoken", number=2**62, flag=True, part=0.5, level_of_mine=Level.HIGH, none=None)
+
+    (line,) = log.lines
+    assert (2**62, True, 0.5, 3, None) == (
+        line["number"],
+        line["flag"],
+        line["part"],
+        line["level_of_mine"],
+        line["none"],
+    )
 
 
 def test_what_a_line_says_itself_wins_over_its_surroundings() -> None:

@@ -7,7 +7,8 @@ from typing import Final, TextIO
 
 import structlog
 
-from dtq.adapters.logs.processors import processors, trace_of
+from dtq.adapters.logs.calls import bound_logger
+from dtq.adapters.logs.processors import of_error, processors
 from dtq.domain.change import Change
 from dtq.domain.events import Event, EventType
 
@@ -36,7 +37,7 @@ class LogObserver:
         worker_id: str | None = None,
     ) -> None:
         self._processors = processors(service=service, worker_id=worker_id, as_json=as_json, colors=colors)
-        self._kind = structlog.make_filtering_bound_logger(level)
+        self._kind = bound_logger(level)
         self._writer = structlog.WriteLogger(_Unfailing(stream))  # type: ignore[arg-type]  # it only writes and flushes
         self._log = structlog.wrap_logger(
             self._writer,
@@ -94,7 +95,7 @@ class LogObserver:
 
     def crashed(self, what: str, error: BaseException) -> None:
         """Write down where an error that nobody expected was raised, and not its message, which may show a payload."""
-        self.log("ERROR", what, error_class=type(error).__name__, trace=trace_of(error))
+        self.log("ERROR", what, **of_error(error))
 
     def share(self) -> None:
         """Give every logger of structlog the form of these lines."""

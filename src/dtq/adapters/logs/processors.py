@@ -3,15 +3,16 @@
 import math
 import re
 import sys
-import traceback
+from collections import deque
 from collections.abc import MutableMapping
+from types import TracebackType
 from typing import Any, Final
 
 import msgspec
 import structlog
 from structlog.typing import Processor
 
-from dtq.domain.text import clean
+from dtq.domain.text import class_name, clean, text_of
 
 FIELDS: Final = (
     "timestamp",
@@ -32,6 +33,9 @@ _LINE_LIMIT: Final = 2000
 _NAME_LIMIT: Final = 100
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _FRAMES: Final = 8
+_LARGEST: Final = 2**63 - 1
+_TRACEBACK: Final = vars(BaseException)["__traceback__"]
+"""The traceback of an error, as no class of a stranger can tell it otherwise."""
 
 Line = MutableMapping[str, Any]
 
@@ -52,8 +56,27 @@ def processors(*, service: str, worker_id: str | None, as_json: bool, colors: bo
 
 def trace_of(error: BaseException) -> str:
     """Name the lines that led to an error, the last ones first, without what they worked on."""
-    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
-    return " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    places = deque[str](maxlen=_FRAMES)
+    step: TracebackType | None = _TRACEBACK.__get__(error)
+    while step is not None:
+        code = step.tb_frame.f_code
+        places.appendleft(f"{code.co_filename}:{step.tb_lineno} {code.co_name}")
+        step = step.tb_next
+    return " < ".join(places)
+
+
+def error_of(given: object) -> BaseException | None:
+    """Return the error that a line was given as its ``exc_info``, in any of the forms that loggers take; else None."""
+    if issubclass(type(given), int) and given:
+        return sys.exc_info()[1]
+    if type(given) is tuple and len(given) > 1:
+        given = given[1]
+    return given if issubclass(type(given), BaseException) else None  # type: ignore[return-value]  # the same
+
+
+def of_error(error: BaseException | None) -> dict[str, str]:
+    """Name an error by its class and its place, and not by its message, which may show a payload."""
+    return {} if error is None else {"error_class": class_name(error), "trace": trace_of(error)}
 
 
 def _from(*, service: str, worker_id: str | None) -> Processor:
@@ -68,25 +91,29 @@ def _from(*, service: str, worker_id: str | None) -> Processor:
 
 def _without_traceback(_: object, __: str, line: Line) -> Line:
     """Name an error that comes with a line, without its message and traceback."""
-    given = line.pop("exc_info", None)
-    error = sys.exc_info()[1] if given is True else given[1] if isinstance(given, tuple) else given
-    if isinstance(error, BaseException):
-        line["error_class"] = type(error).__name__
-        line["trace"] = trace_of(error)
+    line.update(of_error(error_of(line.pop("exc_info", None))))
     return line
 
 
 def _sanitized(_: object, __: str, line: Line) -> Line:
     """Make every name a word, and every value safe for one line of text."""
-    return {_NO_WORD.sub("_", str(name)[:_NAME_LIMIT]): _safe(value) for name, value in line.items()}
+    return {_NO_WORD.sub("_", text_of(name)[:_NAME_LIMIT]): _safe(value) for name, value in line.items()}
 
 
 def _safe(value: object) -> object:
-    if value is None or isinstance(value, (bool, int)):
+    kind = type(value)
+    if value is None or kind is bool:
         return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    return clean(str(value), limit=_LINE_LIMIT)
+    if issubclass(kind, int):
+        # a kind of its own may have a word of its own, and the longest have none
+        value = int.__int__(value)  # type: ignore[arg-type]  # as was just looked at
+        if -_LARGEST <= value <= _LARGEST:
+            return value
+    elif issubclass(kind, float):
+        value = float.__float__(value)  # type: ignore[arg-type]  # the same
+        if math.isfinite(value):
+            return value
+    return clean(text_of(value), limit=_LINE_LIMIT)
 
 
 def _marked(_: object, __: str, line: Line) -> Line:
