@@ -85,6 +85,33 @@ async def test_a_finish_that_always_stops_half_way_is_tried_again_later() -> Non
     assert [S.SUCCEEDED] == desk.notes.steps(task.task_id)
 
 
+async def test_a_finish_that_stops_half_way_for_a_minute_gives_its_slot_up_and_is_told_of() -> None:
+    desk, task = Desk(*[broken] * 1000), a_task(status=S.RUNNING, version="its own")
+    assert task.lease is not None
+
+    settling = asyncio.ensure_future(desk.settling.settle(task, lease=task.lease, outcome=a_success()))
+    while not settling.done():
+        await desk.clock.advance(desk.clock.next_timer() or timedelta())
+    await settling
+
+    assert 60 <= desk.clock.monotonic() < 70
+    (note,) = desk.notes.of("result_lost")
+    assert (task.task_id, 1) == (note["task_id"], note["attempt"])
+    assert "half-way" in note["reason"]
+    assert [] == desk.notes.changes
+
+
+async def test_an_outage_before_it_stops_half_way_does_not_count_toward_the_minute() -> None:
+    desk, task = Desk(*[down] * 20, *[broken] * 10, applied), a_task(status=S.RUNNING, version="its own")
+    assert task.lease is not None
+
+    settling = asyncio.ensure_future(desk.settling.settle(task, lease=task.lease, outcome=a_success()))
+    while not settling.done():
+        await desk.clock.advance(desk.clock.next_timer() or timedelta())
+
+    assert [S.SUCCEEDED] == desk.notes.steps(task.task_id)
+
+
 async def test_a_conflict_is_decided_again_while_the_lease_is_still_the_tasks() -> None:
     task = a_task(status=S.RUNNING)
     cancelled = a_task(task_id=task.task_id, status=S.RUNNING, lease=task.lease, cancel_requested=True)

@@ -1,6 +1,8 @@
 """Recording how an attempt ended, however long the broker takes to listen."""
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
 
 from msgspec import Struct
 
@@ -9,13 +11,19 @@ from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.delivery import FailurePolicy, finish
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, StepStopped
 from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Task
 from dtq.ports.answers import CommitAnswer, Refused
 from dtq.ports.environment import Chance, Clock, Ids
 from dtq.ports.events import Observer
+
+GIVEN_UP: Final = timedelta(minutes=1)
+"""For how long a step is repeated that the broker stops half-way each time: its record, or a key of it, is spoiled.
+
+Then the slot is free again, and the entry goes the way of one whose worker is lost.
+"""
 
 
 class Tally(Struct):
@@ -70,7 +78,11 @@ class Settling:
                 jitter=jitter,
             )
 
-        answer = await self._transact(task, decide)
+        try:
+            answer = await self._transact(task, decide)
+        except StepStopped as error:
+            self._observer.noticed("result_lost", task_id=task.task_id, attempt=task.attempt, reason=str(error))
+            return
         if isinstance(answer, Settled):
             self.tally.count(answer.change.after.status)
             self._observer.committed(answer.change)
@@ -81,12 +93,18 @@ class Settling:
     async def _transact(
         self, task: Task, decide: Callable[[Task], Change | Drop]
     ) -> Settled | Refused | Vanished | Drop:
+        """Decide and commit. Raises StepStopped where that cannot be done for GIVEN_UP although the broker is there."""
         backoff = Backoff(self._chance)
+        ends_at: float | None = None
         while True:
             try:
                 return await transact(task, decide=decide, commit=self._stubbornly)
             except BrokerUnavailable as error:
                 # not an outage, which is waited out below: the task does not stand still, or its step breaks
+                now = self._clock.monotonic()
+                ends_at = ends_at or now + GIVEN_UP.total_seconds()
+                if isinstance(error, StepStopped) and now >= ends_at:
+                    raise
                 await self._wait(error, backoff)
 
     async def _stubbornly(self, change: Change) -> CommitAnswer:
