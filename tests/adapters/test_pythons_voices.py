@@ -2,13 +2,17 @@
 
 import asyncio
 import gc
+import io
+import json
 import logging
 import sys
+import threading
 import warnings
 from typing import NoReturn
 
 import pytest
 
+from dtq.adapters.logs import LogObserver
 from tests.adapters.listening import Log, listening
 
 CANARY = "canary-77d0"
@@ -137,3 +141,50 @@ def test_a_callback_that_fails_in_a_loop_is_told_without_its_arguments(*, as_jso
     line = one_line(log)
     for told in ("Exception in callback", "ValueError", "test_pythons_voices.py"):
         assert told in line
+
+
+class Clumsy(io.StringIO):
+    """A stream in whose midst garbage is collected."""
+
+    def write(self, text: str) -> int:
+        Leaky()
+        gc.collect()
+        return super().write(text)
+
+
+@pytest.mark.timeout(20)
+def test_what_is_said_in_the_midst_of_a_line_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Clumsy()
+    observer = LogObserver(stream, service="worker", level="INFO", as_json=True)
+    once = iter([observer])
+
+    def speak(_: object) -> None:
+        for one in once:
+            one.crashed("exception_ignored", ValueError(CANARY))
+
+    with listening():
+        monkeypatch.setattr(sys, "unraisablehook", speak)
+        observer.noticed("fault", reason="first")
+
+    assert ["fault", "exception_ignored"] == [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+
+
+class Unruly(Exception):
+    """An error that is neither true nor false."""
+
+    def __bool__(self) -> NoReturn:
+        raise ValueError(CANARY)
+
+
+def test_an_error_in_a_thread_may_be_of_any_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> NoReturn:
+        raise Unruly
+
+    with listening() as log:
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+
+    (line,) = log.lines
+    assert ("thread_crashed", "Unruly") == (line["event"], line["error_class"])
+    assert ("", "") == capsys.readouterr()

@@ -50,12 +50,16 @@ def take_over(observer: LogObserver, *, level: str, packages: Collection[str]) -
         logging.getLogger(package).setLevel(level)
     observer.share()
     sys.excepthook = lambda _, error, __: observer.crashed("crashed", error)
-    threading.excepthook = lambda crash: observer.crashed("thread_crashed", crash.exc_value or SystemExit())
+    threading.excepthook = lambda crash: observer.crashed("thread_crashed", _value_of(crash))
     sys.unraisablehook = lambda ignored: _tell_ignored(observer, ignored)
     warnings.showwarning = _showing(observer)
     # handlers that libraries bring along would print a wrong call with all its arguments
     logging.raiseExceptions = False
     logging.Logger._log = _forgiving(observer)  # type: ignore[method-assign]  # noqa: SLF001 - each logger has passed here
+
+
+def _value_of(crash: threading.ExceptHookArgs) -> BaseException:
+    return SystemExit() if crash.exc_value is None else crash.exc_value
 
 
 def _message_of(record: logging.LogRecord) -> tuple[str, str | None]:

@@ -8,6 +8,7 @@ from typing import Final, TextIO
 import structlog
 
 from dtq.adapters.logs.calls import bound_logger
+from dtq.adapters.logs.lines import Lines
 from dtq.adapters.logs.processors import of_error, processors
 from dtq.domain.change import Change
 from dtq.domain.events import Event, EventType
@@ -38,7 +39,7 @@ class LogObserver:
     ) -> None:
         self._processors = processors(service=service, worker_id=worker_id, as_json=as_json, colors=colors)
         self._kind = bound_logger(level)
-        self._writer = structlog.WriteLogger(_Unfailing(stream))  # type: ignore[arg-type]  # it only writes and flushes
+        self._writer = Lines(stream)
         self._log = structlog.wrap_logger(
             self._writer,
             processors=self._processors,
@@ -106,25 +107,6 @@ class LogObserver:
             logger_factory=lambda *_: self._writer,
             cache_logger_on_first_use=True,
         )
-
-
-class _Unfailing:
-    """A stream whose reader may be gone: a log line that nobody can read is no reason to stop work."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-        except (OSError, ValueError):
-            return
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except (OSError, ValueError):
-            return
 
 
 def _of_audit(change: Change) -> Mapping[str, Detail]:

@@ -1,0 +1,41 @@
+"""Where finished lines go: one stream, written line by line, whoever speaks and whatever becomes of the stream."""
+
+import contextlib
+import threading
+from collections import deque
+from typing import TextIO
+
+
+class Lines:
+    """Writes lines to a stream. Never raises: a line that nobody can read is no reason to stop work."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = threading.RLock()
+        self._waiting = deque[str]()
+        self._is_writing = False
+
+    def warning(self, line: str) -> None:
+        """Write a line, and what was said while it was written after it.
+
+        Python collects garbage whenever it likes, in the midst of a write too, and what it finds may speak in its turn.
+        """
+        with self._lock:
+            self._waiting.append(line)
+            if self._is_writing:
+                return
+            self._is_writing = True
+            try:
+                while self._waiting:
+                    self._write(self._waiting.popleft())
+            finally:
+                self._is_writing = False
+
+    # structlog calls them by the level of the line
+    debug = info = error = critical = warning
+
+    def _write(self, line: str) -> None:
+        # the reader may be gone, or the stream closed or taken away
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            self._stream.write(line + "\n")
+            self._stream.flush()
