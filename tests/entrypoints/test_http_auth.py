@@ -3,6 +3,7 @@ import hashlib
 import pytest
 
 from tests.entrypoints.conftest import Api, MakeApi
+from tests.entrypoints.serving import serving
 
 KEY = "s3cret-key"
 
@@ -96,12 +97,20 @@ async def test_any_other_request_id_is_replaced(api: Api, given: str) -> None:
     assert 32 == len(answer.headers["x-request-id"])
 
 
+async def test_of_two_request_ids_neither_is_taken(api: Api) -> None:
+    async with serving(api.backend) as client:
+        answer = await client.get("/health", headers=[("X-Request-ID", "one"), ("X-Request-ID", "one")])
+
+    assert 32 == len(answer.headers["x-request-id"])
+
+
 async def test_a_key_that_is_given_twice_opens_nothing(guarded: Api) -> None:
     task_id = await guarded.submit()
 
     for second in (KEY, "wrong"):
         headers = [("X-API-Key", KEY), ("X-API-Key", second)]
-        answer = await guarded.client.post(f"/api/v1/tasks/{task_id}/cancel", headers=headers)
+        async with serving(guarded.backend, api_key=KEY) as client:
+            answer = await client.post(f"/api/v1/tasks/{task_id}/cancel", headers=headers)
 
         assert 401 == answer.status_code
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.entrypoints.conftest import Api
+from tests.entrypoints.serving import serving
 
 JSON = {"Content-Type": "application/json"}
 GOOD = b'"task_type": "greet", "payload": {}'
@@ -102,6 +103,34 @@ async def test_anything_but_json_is_refused(api: Api, headers: dict[str, str]) -
     answer = await api.client.post("/api/v1/tasks", content=b"{" + GOOD + b"}", headers=headers)
 
     assert (400, "INVALID_REQUEST", "Content-Type") == (
+        answer.status_code,
+        answer.json()["code"],
+        answer.json()["errors"][0]["field"],
+    )
+    assert [None] == await api.stored()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/tasks", "/api/v1/tasks/batch"])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("Content-Type", ["application/json", "text/plain"]),
+        ("Content-Type", ["text/plain", "application/json"]),
+        ("Content-Type", ["application/json", "application/json"]),
+        ("Idempotency-Key", ["one", "two"]),
+        ("Idempotency-Key", ["one", "one"]),
+    ],
+)
+async def test_of_two_headers_that_decide_neither_is_believed(
+    api: Api, path: str, name: str, values: list[str]
+) -> None:
+    kind = [] if name == "Content-Type" else [("Content-Type", "application/json")]
+    body = b"{" + GOOD + b"}" if path.endswith("tasks") else b'{"tasks": [{' + GOOD + b"}]}"
+
+    async with serving(api.backend) as client:
+        answer = await client.post(path, content=body, headers=[*kind, *[(name, value) for value in values]])
+
+    assert (400, "INVALID_REQUEST", name) == (
         answer.status_code,
         answer.json()["code"],
         answer.json()["errors"][0]["field"],

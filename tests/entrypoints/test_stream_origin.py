@@ -1,7 +1,7 @@
 import pytest
 
 from dtq.entrypoints.config import SettingsError, load
-from dtq.entrypoints.http.stream_origin import OriginNotAllowed, Origins
+from dtq.entrypoints.http.stream_origin import OriginNotAllowed, Origins, origins_of, origins_that_act
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,59 @@ def test_an_operator_may_allow_others(setting: str) -> None:
     origins = Origins(load(environment={"DTQ_WS_ALLOWED_ORIGINS": setting}).settings.origins)
 
     assert "https://other.example" == origins.check({"origin": "https://other.example", "host": "dtq.example"})
+
+
+@pytest.mark.parametrize(
+    "name", ["localhost:8000", "LOCALHOST:8000", "dtq.localhost:8000", "127.0.0.1:8000", "[::1]:80"]
+)
+def test_an_api_on_loopback_has_the_names_of_this_machine(name: str) -> None:
+    assert None is Origins(is_local=True).check({"origin": f"http://{name}", "host": name})
+
+
+@pytest.mark.parametrize("name", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "192.0.2.7"])
+def test_a_name_that_was_led_there_is_none_of_them(name: str) -> None:
+    headers = {"origin": f"http://{name}:8000", "host": f"{name}:8000"}
+
+    assert None is Origins().check(headers)
+    with pytest.raises(OriginNotAllowed):
+        Origins(is_local=True).check(headers)
+
+
+def test_an_api_on_loopback_has_the_names_of_the_allowed_origins_too() -> None:
+    origins = Origins(frozenset({"https://dtq.example"}), is_local=True)
+
+    assert None is origins.check({"origin": "http://dtq.example:8000", "host": "dtq.example:8000"})
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("192.0.2.7", False), ("::", False)],
+)
+def test_what_the_api_listens_on_says_who_reaches_it(host: str, is_local: bool) -> None:  # noqa: FBT001 - a parameter
+    settings = load(environment={"DTQ_API_HOST": host}).settings
+
+    assert (is_local, is_local) == (origins_of(settings).is_local, origins_that_act(settings).is_local)
+
+
+@pytest.mark.parametrize(("site", "is_refused"), [("cross-site", True), ("same-origin", False), ("none", False)])
+def test_a_browser_that_names_no_origin_may_still_say_that_it_is_another_one(site: str, *, is_refused: bool) -> None:
+    headers = {"host": "dtq.example", "sec-fetch-site": site}
+
+    if is_refused:
+        with pytest.raises(OriginNotAllowed):
+            Origins().check(headers)
+    assert None is Origins(frozenset({"*"})).check(headers)
+
+
+def test_everybody_may_watch_but_whoever_acts_is_named() -> None:
+    settings = load(environment={"DTQ_WS_ALLOWED_ORIGINS": "*,https://named.example"}).settings
+    acting, watching = origins_that_act(settings), origins_of(settings)
+
+    for origin in ("https://named.example", "https://other.example"):
+        assert origin == watching.check({"origin": origin, "host": "dtq.example"})
+    assert "https://named.example" == acting.check({"origin": "https://named.example", "host": "dtq.example"})
+    with pytest.raises(OriginNotAllowed):
+        acting.check({"origin": "https://other.example", "host": "dtq.example"})
 
 
 def test_an_origin_is_compared_as_a_whole() -> None:

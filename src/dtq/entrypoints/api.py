@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import signal
 import socket
 import sys
@@ -40,7 +39,7 @@ def run(settings: Settings, *, registry: Registry) -> int:
         return FAILED
     if not registry.task_types:
         log.noticed("no_task_types", reason="DTQ_TASK_MODULES is empty: every submission will be refused")
-    if not settings.api_key and not _is_loopback(settings.api_host):
+    if not settings.api_key and not settings.is_local:
         reason = f"{settings.api_host} can be reached from outside and DTQ_API_KEY is not set: anybody may cancel tasks"
         log.noticed("open_to_everybody", reason=reason)
     with loops.runner() as runner:
@@ -121,13 +120,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Settings from DTQ_ variables, checked all at once at start; nothing else reads the environment."""
 
+import ipaddress
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -74,8 +75,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(filter(None, (name.strip() for name in self.task_modules.split(",")))))
 
     @property
+    def is_local(self) -> bool:
+        """Whether only this machine itself can reach the API."""
+        return is_loopback(self.api_host)
+
+    @property
     def origins(self) -> frozenset[str]:
-        """The origins whose pages may listen to events, beside this host's own."""
+        """The origins whose pages may ask the API, beside its own; `*` stands for all that only watch events."""
         return frozenset(filter(None, (origin.strip().lower() for origin in self.ws_allowed_origins.split(","))))
 
     def __repr__(self) -> str:
@@ -133,6 +139,14 @@ def load(
 def variable(field: str) -> str:
     """Return the name of the environment variable of a field of Settings."""
     return PREFIX + field.upper()
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a name or an address stands for the machine that uses it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def child_environment(changes: Mapping[str, str]) -> dict[str, str]:

@@ -20,8 +20,9 @@ from dtq.entrypoints.container import Container
 from dtq.entrypoints.http import health, metrics, routes, stream, stream_events, stream_socket
 from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
 from dtq.entrypoints.http.context import request_context
-from dtq.entrypoints.http.errors import exception_handlers
+from dtq.entrypoints.http.errors import NO_SNIFFING, exception_handlers
 from dtq.entrypoints.http.openapi import openapi_config
+from dtq.entrypoints.http.stream_origin import origins_that_act
 from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
@@ -45,10 +46,9 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
     """
     settings = container.settings()
     socket = stream_socket.socket_at(settings.ws_path)
-    guard = KeyGuard(key=settings.api_key, ids=container.ids(), observer=container.log())
     return Litestar(
         route_handlers=[
-            *routes.routers(settings, guard=guard),
+            *routes.routers(settings, guard=_guard_of(container)),
             health.health,
             health.ready,
             metrics.metrics,
@@ -69,13 +69,19 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
         },
         exception_handlers=exception_handlers(container.log()),
         middleware=[request_context(container.ids())],
-        before_send=[_name_request(container.ids())],
+        before_send=[_finish(container.ids())],
         lifespan=_lifespan(container, is_prepared=is_prepared),
         request_max_body_size=settings.max_payload_bytes + ENVELOPE_BYTES,
         openapi_config=openapi_config(container.rules(), registry=container.registry()),
         # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
         logging_config=None,
     )
+
+
+def _guard_of(container: Container) -> KeyGuard:
+    settings = container.settings()
+    origins = origins_that_act(settings)
+    return KeyGuard(key=settings.api_key, origins=origins, ids=container.ids(), observer=container.log())
 
 
 def _provided(provider: Callable[[], T]) -> Provide:
@@ -87,13 +93,14 @@ def _provided(provider: Callable[[], T]) -> Provide:
     return Provide(resolve, sync_to_thread=False)
 
 
-def _name_request(ids: Ids) -> Callable[[Message, Scope], Any]:
-    async def add_header(message: Message, scope: Scope) -> None:
+def _finish(ids: Ids) -> Callable[[Message, Scope], Any]:
+    async def add_headers(message: Message, scope: Scope) -> None:
         if message["type"] in HANDSHAKES:
             headers = MutableScopeHeaders(cast("HeaderScope", message))
             headers[REQUEST_ID_HEADER] = request_id_of(scope, ids=ids)
+            headers[NO_SNIFFING[0]] = NO_SNIFFING[1]
 
-    return add_header
+    return add_headers
 
 
 def _lifespan(container: Container, *, is_prepared: bool) -> list[Lifespan]:

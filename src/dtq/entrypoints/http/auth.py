@@ -14,7 +14,8 @@ from litestar.handlers.base import BaseRouteHandler
 from msgspec import Struct
 
 from dtq.domain.audit import Actor
-from dtq.domain.errors import Unauthorized
+from dtq.domain.errors import DtqError, Unauthorized
+from dtq.entrypoints.http.stream_origin import OriginNotAllowed, Origins
 from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
 
@@ -29,22 +30,41 @@ AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
 
 class KeyGuard(Struct, frozen=True, kw_only=True):
-    """Lets through who has the key; everybody where there is none.
+    """Lets through who has the key, and everybody where there is none; but no page of an origin that is not allowed.
 
     Who is refused is logged, and not audited: strangers could flush the trail.
     """
 
     key: str
+    origins: Origins = Origins()
     ids: Ids
     observer: Observer
 
     def let_in(self, connection: AnyConnection, handler: BaseRouteHandler) -> None:
-        """Stand before a handler whose `opt` names its action, and remember who comes in. Raises Unauthorized."""
-        scope = connection.scope
-        if scope["type"] == ScopeType.HTTP and scope["method"] == HttpMethod.OPTIONS:
-            # what may be asked is no secret; Litestar answers that by itself
+        """Stand before a handler whose `opt` names its action, and remember who comes in.
+
+        Raises OriginNotAllowed, or Unauthorized.
+        """
+        if _only_asks_how(connection):
             return
-        scope["state"][_ACTOR_KEY] = self.admit(scope, action=handler.opt["action"])
+        scope, action = connection.scope, handler.opt["action"]
+        self._refuse_foreign(connection, action=action)
+        scope["state"][_ACTOR_KEY] = self.admit(scope, action=action)
+
+    def keep_out(self, connection: AnyConnection, handler: BaseRouteHandler) -> None:
+        """Stand before a handler that needs no key; if its `opt` names an action, not every page may ask for it.
+
+        Raises OriginNotAllowed.
+        """
+        if "open_action" in handler.opt and not _only_asks_how(connection):
+            self._refuse_foreign(connection, action=handler.opt["open_action"])
+
+    def _refuse_foreign(self, connection: AnyConnection, *, action: str) -> None:
+        try:
+            self.origins.check(connection.headers)
+        except OriginNotAllowed as error:
+            self._tell(error, scope=connection.scope, action=action)
+            raise
 
     def admit(self, scope: Mapping[str, Any], *, action: str) -> Actor:
         """Return who asks for *action*, for the audit trail. Raises Unauthorized."""
@@ -53,10 +73,20 @@ class KeyGuard(Struct, frozen=True, kw_only=True):
             return Actor(name=f"anonymous@{peer_of(scope)}", request_id=request_id)
         expected = os.fsencode(self.key)
         if not _is_given(expected, scope):
-            peer = peer_of(scope)
-            self.observer.noticed("refused", action=action, code=Unauthorized.code, peer=peer, request_id=request_id)
-            raise Unauthorized(f"this needs the right key in the header {KEY_HEADER}")
+            error = Unauthorized(f"this needs the right key in the header {KEY_HEADER}")
+            self._tell(error, scope=scope, action=action)
+            raise error
         return Actor(name=f"api-key:{hashlib.sha256(expected).hexdigest()[:8]}", request_id=request_id)
+
+    def _tell(self, error: DtqError, *, scope: Mapping[str, Any], action: str) -> None:
+        request_id = request_id_of(scope, ids=self.ids)
+        self.observer.noticed("refused", action=action, code=error.code, peer=peer_of(scope), request_id=request_id)
+
+
+def _only_asks_how(connection: AnyConnection) -> bool:
+    """Tell whether a request only asks what may be asked: that is no secret, and Litestar answers it by itself."""
+    scope = connection.scope
+    return scope["type"] == ScopeType.HTTP and scope["method"] == HttpMethod.OPTIONS
 
 
 def _is_given(expected: bytes, scope: Mapping[str, Any]) -> bool:
@@ -81,10 +111,11 @@ def peer_of(scope: Mapping[str, Any]) -> str:
 
 
 def request_id_of(scope: Mapping[str, Any], *, ids: Ids) -> str:
-    """Return the id of a request: the caller's where it is harmless, otherwise a new one, the same each time."""
+    """Return the id of a request: the caller's one if it is harmless, otherwise a new one, the same each time."""
     known: dict[str, str] = scope["state"]
     if _STATE_KEY not in known:
         wanted = REQUEST_ID_HEADER.lower().encode()
-        given = next((value for name, value in scope["headers"] if name == wanted), b"").decode("latin-1")
+        values = [value for name, value in scope["headers"] if name == wanted]
+        given = values[0].decode("latin-1") if len(values) == 1 else ""
         known[_STATE_KEY] = given if _REQUEST_ID.fullmatch(given) else ids.token()
     return known[_STATE_KEY]

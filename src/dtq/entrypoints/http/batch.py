@@ -58,18 +58,19 @@ _decode: Final = msgspec.json.Decoder(_Batch).decode
 @post(
     "/batch",
     status_code=HTTPStatus.OK,
+    opt={"open_action": "task.submit"},
     operation_class=operation(body="SubmitBatch"),
     operation_id="submit_batch",
     summary="Submit many tasks",
     responses={
         HTTPStatus.OK: answer(BatchAnswer, "One result for each submission, in order", examples.BATCH),
-        **problems("INVALID_REQUEST", "PAYLOAD_TOO_LARGE"),
+        **problems("INVALID_REQUEST", "ORIGIN_NOT_ALLOWED", "PAYLOAD_TOO_LARGE"),
     },
 )
 async def submit_batch(request: AnyRequest, tasks: NamedDependency[TaskService]) -> BatchAnswer:
     """Accept up to 1,000 tasks. Each is accepted or refused by itself; each may carry its own idempotency key."""
     with refusals(tasks):
-        check_content_type(request.headers.get("content-type"))
+        check_content_type(request.headers)
         if "idempotency-key" in request.headers:
             fault = "belongs to one task: name it in each item instead"
             raise InvalidRequest((FieldProblem("Idempotency-Key", fault),))

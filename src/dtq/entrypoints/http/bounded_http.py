@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from dtq.entrypoints.http.errors import MEDIA_TYPE, problem_text
+from dtq.entrypoints.http.errors import MEDIA_TYPE, NO_SNIFFING, problem_text
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """How large the first line and the headers of a request may be together, trailers included."""
@@ -26,10 +26,15 @@ BODY_WITHIN: Final = timedelta(seconds=30)
 _TOO_LARGE: Final = f"the first line and the headers of the request are larger than {MAX_HEAD_BYTES} bytes"
 _TOO_SLOW: Final = "the request did not arrive in time"
 _MALFORMED: Final = "this is no HTTP request"
+_NOT_ONE_HOST: Final = "a request of HTTP/1.1 names one Host"
 
 
 class _TooLarge(Exception):
     """Leaves the parser, which then parses no further."""
+
+
+class _NotOneHost(Exception):
+    """Leaves the parser as well: who is asked is not said, or twice (RFC 9112, section 3.2)."""
 
 
 class _Stage(Enum):
@@ -50,6 +55,7 @@ class BoundedHttp(HttpToolsProtocol):
     _waiting: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _unfinished_bytes = 0
+    _malformed = _MALFORMED
     _was_paused = False
     _is_left = False
 
@@ -98,6 +104,10 @@ class BoundedHttp(HttpToolsProtocol):
         """Begin to serve the request."""
         self._unfinished_bytes = 0
         self._stage = _Stage.BODY
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
+            self._malformed = _NOT_ONE_HOST
+            raise _NotOneHost
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -129,7 +139,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _TOO_LARGE)
         else:
-            self._refuse(HTTPStatus.BAD_REQUEST, _MALFORMED)
+            self._refuse(HTTPStatus.BAD_REQUEST, self._malformed)
 
     def _finished(self, size: int) -> None:
         """Count what the parser handed over: what it has not is unfinished, and kept by it."""
@@ -170,6 +180,7 @@ class BoundedHttp(HttpToolsProtocol):
         headers: list[tuple[bytes, Any]] = [
             *self.server_state.default_headers,
             (b"content-type", MEDIA_TYPE.encode()),
+            (NO_SNIFFING[0].lower().encode(), NO_SNIFFING[1].encode()),
             (b"content-length", str(len(body)).encode()),
             (b"connection", b"close"),
         ]

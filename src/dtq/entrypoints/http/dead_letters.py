@@ -19,6 +19,7 @@ from dtq.entrypoints.operator_views import DeadLetterBody, DeadLetterList, dead_
 _REFUSALS = (
     "INVALID_REQUEST",
     "UNAUTHORIZED",
+    "ORIGIN_NOT_ALLOWED",
     "TASK_NOT_FOUND",
     "NOT_IN_DLQ",
     "NOT_DEAD_LETTERED",
@@ -124,7 +125,7 @@ async def discard(
     summary="Purge the dead letters",
     responses={
         HTTPStatus.OK: answer(DeadLettersPurged, "The stream is empty", examples.DEAD_LETTERS_PURGED),
-        **problems("INVALID_REQUEST", "UNAUTHORIZED", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "BROKER_UNAVAILABLE"),
     },
 )
 async def purge(actor: NamedDependency[Actor], dead_letters: NamedDependency[DeadLetterService]) -> DeadLettersPurged:

@@ -26,6 +26,8 @@ from dtq.ports.events import Observer
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
+NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
+"""A header for every answer: a browser is to take none for what it does not say that it is."""
 
 STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
     "INVALID_TASK": HTTPStatus.BAD_REQUEST,
@@ -57,7 +59,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "UNKNOWN_TASK_TYPE": "no handler of this name is registered here",
     "INVALID_REQUEST": "a query, an argument or the content type is wrong",
     "UNAUTHORIZED": "the API key is missing or wrong",
-    "ORIGIN_NOT_ALLOWED": "a page of another origin wants to watch events",
+    "ORIGIN_NOT_ALLOWED": "a page of another origin asks, which is not in DTQ_WS_ALLOWED_ORIGINS",
     "TASK_NOT_FOUND": "no task of this id is stored",
     "QUEUE_NOT_FOUND": "no queue of this name is known",
     "WORKER_NOT_FOUND": "no worker of this id is known",

@@ -14,7 +14,7 @@ from dtq.entrypoints.http.describe import QUEUE_NAME, answer, operation, problem
 from dtq.entrypoints.http.queries import LIMIT, AnyRequest
 from dtq.entrypoints.operator_views import QueueDetailBody, QueueList, queue_body, queue_detail
 
-_REFUSALS = ("INVALID_REQUEST", "UNAUTHORIZED", "BROKER_UNAVAILABLE")
+_REFUSALS = ("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "BROKER_UNAVAILABLE")
 
 
 class Switched(Struct, frozen=True, kw_only=True):

@@ -20,9 +20,15 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
     """Return the endpoints below /api/v1."""
     # methods comes first: it stands in for what Litestar would add
     submissions = [tasks.methods, tasks.submit, tasks.show, tasks.show_recent]
+
+    def keep_out(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+        # a function of its own: Litestar copies what it is given, and the guard's log cannot be copied
+        guard.keep_out(connection, handler)
+
+    submits: dict[str, Any] = {"tags": ["tasks"], "guards": [keep_out]}
     return [
-        _open("/api/v1/tasks", submissions, tags=["tasks"]),
-        _open("/api/v1/tasks", [batch.submit_batch], tags=["tasks"], request_max_body_size=settings.max_batch_bytes),
+        _open("/api/v1/tasks", submissions, **submits),
+        _open("/api/v1/tasks", [batch.submit_batch], request_max_body_size=settings.max_batch_bytes, **submits),
         _open("/", [queues.show_all, queues.show], tags=["queues"]),
         _open("/", [dead_letters.show_recent, dead_letters.show], tags=["dead letters"]),
         _open("/", [overview.show_workers, overview.show_worker, overview.show_audit, overview.show_task_types]),
@@ -39,7 +45,6 @@ def _guarded(guard: KeyGuard, settings: Settings) -> Router:
     """Return the destructive acts: whoever asks for one must have the key, where there is one."""
 
     def let_in(connection: AnyConnection, handler: BaseRouteHandler) -> None:
-        # a function of its own: Litestar copies what it is given, and the guard's log cannot be copied
         guard.let_in(connection, handler)
 
     return Router(

@@ -12,7 +12,7 @@ from dtq.application.fan_out_tap import Ending
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.http.auth import peer_of
 from dtq.entrypoints.http.stream_memory import MemoryReturn
-from dtq.entrypoints.http.stream_origin import Origins
+from dtq.entrypoints.http.stream_origin import Origins, origins_of
 from dtq.entrypoints.http.stream_protocol import TRANSPORT
 from dtq.ports.environment import Clock
 from dtq.ports.events import Observer
@@ -46,7 +46,7 @@ def streams_of(container: Container) -> Streams:
     return Streams(
         fan_out=container.fan_out(),
         clock=clock,
-        origins=Origins(container.settings().origins),
+        origins=origins_of(container.settings()),
         memory=MemoryReturn(clock),
         observer=container.log(),
     )

@@ -16,7 +16,7 @@ from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import IDEMPOTENCY_KEY, JSON, TASK_ID, answer, operation, problems
 from dtq.entrypoints.http.metrics import refusals
 from dtq.entrypoints.http.queries import LIMIT, QUEUE, STATUS, WAIT, AnyRequest
-from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, check_content_type, task_fields, with_header
+from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, check_content_type, only, task_fields, with_header
 from dtq.entrypoints.views import TaskBody, TaskList, full, listed
 
 _RECENT: Final = (QUEUE, STATUS, LIMIT)
@@ -25,6 +25,7 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
 @post(
     "/",
     status_code=HTTPStatus.ACCEPTED,
+    opt={"open_action": "task.submit"},
     operation_class=operation(IDEMPOTENCY_KEY, body="SubmitTask"),
     operation_id="submit_task",
     summary="Submit a task",
@@ -40,6 +41,7 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
             "INVALID_TASK",
             "UNKNOWN_TASK_TYPE",
             "INVALID_REQUEST",
+            "ORIGIN_NOT_ALLOWED",
             "IDEMPOTENCY_IN_PROGRESS",
             "PAYLOAD_TOO_LARGE",
             "QUEUE_FULL",
@@ -50,9 +52,10 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
 async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Response[bytes]:
     """Accept a task (202), or answer with the ended task that its idempotency key belongs to (200)."""
     with refusals(tasks):
-        check_content_type(request.headers.get("content-type"))
+        check_content_type(request.headers)
+        key = only("Idempotency-Key", headers=request.headers)
         fields = task_fields(await request.body())
-    submitted = await tasks.submit(with_header(fields, idempotency_key=request.headers.get("idempotency-key")))
+    submitted = await tasks.submit(with_header(fields, idempotency_key=key))
     if submitted.duplicate or submitted.task is None:
         return _json(await _duplicate(submitted, tasks), status=HTTPStatus.OK)
     accepted = Accepted(task_id=submitted.task_id, status=submitted.task.status)
@@ -108,6 +111,7 @@ async def show_recent(request: AnyRequest, tasks: NamedDependency[TaskService]) 
         **problems(
             "INVALID_REQUEST",
             "UNAUTHORIZED",
+            "ORIGIN_NOT_ALLOWED",
             "TASK_NOT_FOUND",
             "CANCEL_REQUESTED",
             "TASK_TERMINAL",
