@@ -8,7 +8,7 @@ import pytest
 from dtq.adapters.memory import ManualClock
 from dtq.adapters.memory.clock import settle
 from dtq.application.patience import CALL_DEADLINE, FAREWELL, Patience, Unsent
-from dtq.domain.errors import BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import BrokerBehind, BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown
 
 DOWN = BrokerUnavailable("down")
 LOST = OutcomeUnknown("lost")
@@ -66,10 +66,10 @@ async def test_a_read_is_never_unknown() -> None:
     assert BrokerUnavailable is found
 
 
-@pytest.mark.parametrize("kind", [BrokerOutOfMemory, BrokerBehind])
-async def test_what_is_full_is_not_tried_again(kind: type[BrokerUnavailable]) -> None:
+@pytest.mark.parametrize("kind", [BrokerOutOfMemory, BrokerBehind, BrokerRefused])
+async def test_what_is_full_or_refused_is_not_tried_again(kind: type[BrokerUnavailable]) -> None:
     clock = ManualClock()
-    flaky = Flaky(kind("full"))
+    flaky = Flaky(kind("no"))
 
     assert kind is await outcome(clock, asyncio.ensure_future(Patience(clock).write(flaky)))
     assert 1 == flaky.calls

@@ -21,6 +21,7 @@ from dtq.domain.audit import Actor
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.errors import (
+    BrokerRefused,
     BrokerUnavailable,
     CancelRequested,
     DtqError,
@@ -204,7 +205,8 @@ class TaskService:
                     may_be_half_done = True
                 case _:
                     assert_never(answer)
-        raise OutcomeUnknown(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
+        failure = OutcomeUnknown if may_be_half_done else BrokerRefused
+        raise failure(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
 
     async def _settle_cancel(self, task: Task, *, by: Actor, patience: Patience) -> Settled:
         now = self._clock.now()
