@@ -28,6 +28,8 @@ OPERATOR: Final = audit.Actor(name="operator", request_id="request")
 LIMITS: Final = BrokerLimits(queue_depth=12, scheduled=10)
 """Low enough to be met."""
 
+_OF_ONE_TASK: Final = frozenset({"cancel", "get", "wait"})
+
 
 class Client:
     """One process of the API, and whoever uses it."""
@@ -141,9 +143,9 @@ class Client:
         self.open -= 1
 
     async def _deed(self, action: Action) -> None:
-        about = self._known.get(action.number, "") if action.what not in {"pause", "purge"} else action.fields["queue"]
-        if not about and action.what != "purge_dead":
+        if action.what in _OF_ONE_TASK and action.number not in self._known:
             return
+        about = self._known[action.number] if action.what in _OF_ONE_TASK else str(action.fields.get("queue", ""))
         deed = Deed(at=self._loop.time(), who=self.name, what=action.what, about=about)
         self.history.deeds.append(deed)
         self.open += 1
@@ -167,10 +169,18 @@ class Client:
         return (await self.waiting.ended(self._known[action.number], within=within)).task.status
 
     async def _requeue(self, action: Action) -> str:
-        return (await self.letters.requeue(self._known[action.number], by=OPERATOR)).status
+        letter = await self._a_letter(action)
+        return (await self.letters.requeue(letter, by=OPERATOR)).status if letter else ""
 
     async def _discard(self, action: Action) -> str:
-        return (await self.letters.discard(self._known[action.number], by=OPERATOR)).status
+        letter = await self._a_letter(action)
+        return (await self.letters.discard(letter, by=OPERATOR)).status if letter else ""
+
+    async def _a_letter(self, action: Action) -> TaskId | None:
+        """Look at the dead letters, as operators do, and choose one."""
+        letters = await self.letters.recent(limit=20)
+        found = [letter.task.task_id for letter in letters if letter.task is not None]
+        return found[action.number % len(found)] if found else None
 
     async def _pause(self, action: Action) -> str:
         await self.queues.pause(action.fields["queue"], by=OPERATOR)

@@ -45,6 +45,8 @@ class Step(Struct, frozen=True, kw_only=True):
     before: Task | None
     after: Task
     homes: Homes
+    owner: WorkerId | None
+    """Who owned the entry that the task had before."""
 
     def __str__(self) -> str:
         was = "nothing" if self.before is None else self.before.status

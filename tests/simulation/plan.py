@@ -20,7 +20,7 @@ TASK_TYPE: Final = "scripted"
 BEHAVIORS: Final = (
     ("ok", 10, 0.0, 1.5),
     ("retry", 4, 0.0, 0.8),
-    ("permanent", 1, 0.0, 0.5),
+    ("permanent", 2, 0.0, 0.5),
     ("timeout", 1, 0.0, 0.3),
     ("hang", 2, 3.0, 12.0),
     ("stubborn", 1, 2.0, 6.0),
@@ -142,8 +142,8 @@ def _actions(random: Random, queues: tuple[QueueName, ...], horizon: float) -> l
         at = 1.0 + (random.uniform(0, 0.2) if burst else random.uniform(0, horizon * 0.8))
         fields = _submission(random, queues, number)
         actions.append(Action(at=at, client=random.randrange(2), what="submit", number=number, fields=fields))
-    kinds = ("cancel",) * 4 + ("get", "wait", "requeue", "requeue", "discard", "repeat", "pause", "purge", "purge_dead")
-    for _ in range(random.randint(2, 10)):
+    kinds = ("cancel",) * 4 + ("requeue",) * 3 + ("get", "wait", "discard", "repeat", "pause", "purge", "purge_dead")
+    for _ in range(random.randint(3, 14)):
         fields = {"queue": random.choice(queues)}
         at = random.uniform(1.0, horizon)
         number = random.randrange(22)

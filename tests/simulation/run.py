@@ -60,7 +60,7 @@ class System:
         self.clients[0].resume_all([hiring.settings.queue for hiring in self.plan.workers])
         await self._until_quiet()
         # what is on its way to the watchers arrives
-        await self._pass(5.0)
+        await self._pass(6.5)
         await self._close()
         self.history.remains = self._remains()
 
@@ -160,7 +160,9 @@ class System:
 
     def _silent_workers(self) -> int:
         """How many workers may be known because they ended without a word."""
-        return sum(self._generations.values()) - len(self.plan.workers)
+        said_goodbye = {one.who for one in self.history.exits if one.how in {"DRAINED", "WORK_LEFT"}}
+        said_goodbye -= {notice.who for notice in self.history.notices if notice.what == "drain_incomplete"}
+        return sum(process.name not in said_goodbye for process in self._all)
 
 
 def run_seed(seed: int, *, mode: Mode = "within") -> History:

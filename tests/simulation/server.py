@@ -129,6 +129,7 @@ class Server:
         arguments = tuple(map(_in_order, arguments))
         named = {key: _in_order(value) for key, value in named.items()}
         stored = self._stored_before(method, arguments)
+        owners = {task_id: self._owner_of(task) for task_id, task in stored.items()}
         call = getattr(self.port(name), method)
         if method == "commit":
             self.state.faults.writes_left, self.stops_next_commit_after = self.stops_next_commit_after, None
@@ -141,7 +142,7 @@ class Server:
         if isinstance(answer, list) and any(isinstance(one, Broken) for one in answer):
             self.history.halved.update(stored)
         for task_id, before in stored.items():
-            self._note_step(who, task_id, before)
+            self._note_step(who, task_id, before, owners[task_id])
         if isinstance(answer, Fetch):
             self._note_sweep(who, arguments[0], answer)
         if method == "acquire" and answer is True:
@@ -162,7 +163,7 @@ class Server:
         changes = [one.change if isinstance(one, Admission) else one for one in items]
         return {change.after.task_id: self.state.task(change.after.task_id) for change in changes}
 
-    def _note_step(self, who: str, task_id: TaskId, before: Task | None) -> None:
+    def _note_step(self, who: str, task_id: TaskId, before: Task | None, owner: WorkerId | None) -> None:
         after = self.state.task(task_id)
         if after is None or after is before:
             return
@@ -173,8 +174,15 @@ class Server:
             before=before,
             after=after,
             homes=self.homes_of(after),
+            owner=owner,
         )
         self.history.steps.append(step)
+
+    def _owner_of(self, task: Task | None) -> WorkerId | None:
+        if task is None or task.entry_id is None:
+            return None
+        held = self.state.stream(task.queue, task.priority).held.get(task.entry_id)
+        return None if held is None else held.owner
 
     def _note_sweep(self, who: str, queue: QueueName, fetched: Fetch) -> None:
         taken = tuple(one.receipt.priority for one in fetched.deliveries)

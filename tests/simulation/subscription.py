@@ -40,6 +40,10 @@ class Subscription(AsyncIterator[T]):
     async def begin(self) -> None:
         """Begin to listen: the server's part."""
         messages = await self._opened.__aenter__()
+        if self._is_over:
+            # whoever asked has given up meanwhile
+            await self._opened.__aexit__(None, None, None)
+            return
         self._pump = self._loop.create_task(self._pass_on(messages), context=self._context)
 
     def lose(self) -> None:

@@ -22,6 +22,9 @@ from tests.simulation.history import Execution, History, Step
 ROUNDING = timedelta(milliseconds=1)
 ORDERLY = frozenset({"DRAINED"})
 RETRYABLE = frozenset({"RetryableError", TIMEOUT, WORKER_LOST})
+ON_ITS_WAY = 8.0
+"""After how many seconds nothing that was slow is under way any more."""
+
 GIVEN_UP = frozenset({TIMEOUT, "CancelledError"})
 """What is recorded of a handler that did not end by itself."""
 
@@ -55,6 +58,8 @@ def _rising(steps: Sequence[Step]) -> Iterator[Finding]:
         if task.attempt != expected or task.attempt > task.max_attempts:
             yield Finding("C5", task.task_id, f"attempt {expected} of {task.max_attempts} was due: {step}")
             expected = task.attempt
+        if step.owner != task.worker_id:
+            yield Finding("C5", task.task_id, f"its entry is {step.owner}'s: {step}")
         if before is not None and before.cancel_requested:
             yield Finding("C5", task.task_id, f"it was to be canceled, and is started: {step}")
         is_late = before is not None and before.ttl_at is not None and task.started_at is not None
@@ -63,13 +68,42 @@ def _rising(steps: Sequence[Step]) -> Iterator[Finding]:
 
 
 def _redeliveries(history: History) -> Iterator[Finding]:
-    lost = [step for step in history.steps if ended_running(step) and _is_lost(step.after)]
-    lost += [step for step in history.steps if is_start(step) and _was_running(step)]
+    lost = []
+    for steps in steps_by_task(history).values():
+        start: Step | None = None
+        for step in steps:
+            if start is not None and _loses(step):
+                lost.append(step)
+                if not _is_excused(history, start, step):
+                    yield Finding("C5", step.after.task_id, f"{start.who} lives, and lost it: {step}")
+            start = step if is_start(step) else start
     exits = [one for one in history.exits if one.how not in ORDERLY]
     blocks = [one for one in history.executions if one.kind == "block"]
     most = (len(history.faults) + len(exits) + len(blocks)) * history.terms.concurrency
     if len(lost) > most:
         yield Finding("C5", lost[-1].after.task_id, f"{len(lost)} attempts were lost, and {most} could have been")
+
+
+def _loses(step: Step) -> bool:
+    return (is_start(step) and _was_running(step)) or (ended_running(step) and _is_lost(step.after))
+
+
+def _spells(history: History, who: str) -> Iterator[tuple[float, float]]:
+    """When something was wrong with *who*, and for how long what it sent then may still be on its way."""
+    for fault in history.faults:
+        if fault.whom == who and not fault.what.startswith("end of"):
+            ends = (one.at for one in history.faults if one.whom == who and one.what == f"end of {fault.what}")
+            yield fault.at, next((at for at in ends if at >= fault.at), float("inf")) + ON_ITS_WAY
+
+
+def _is_excused(history: History, start: Step, step: Step) -> bool:
+    """Whether something had happened to the worker of an attempt, or to everybody, before it was taken from it."""
+    return (
+        history.wiped_at is not None
+        or any(at <= step.at and until >= start.at for at, until in _spells(history, start.who))
+        or any(one.who == start.who and one.at <= step.at for one in history.exits)
+        or any(one.who == start.who and one.kind == "block" for one in history.executions)
+    )
 
 
 def _was_running(step: Step) -> bool:

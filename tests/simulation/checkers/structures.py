@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
+from dtq.domain.outcome import WORKER_LOST
 from dtq.domain.workers import Heartbeat
-from tests.simulation.checkers.finding import Finding
+from tests.simulation.checkers.finding import Finding, ended_running
 from tests.simulation.history import History, Step
 
 EXPECTED_ENDS = frozenset({"DRAINED", "WORK_LEFT", "HUNG", "WORKER_ID_IN_USE"})
@@ -56,10 +57,17 @@ def _told(history: History) -> Iterator[Finding]:
             yield Finding("C9", None, f"a step was told that was never made: {token}")
         elif times > 1:
             yield Finding("C9", tokens[token].after.task_id, f"it was told {times} times: {tokens[token]}")
-    if history.terms.is_calm and not any(one.kind == "block" for one in history.executions):
-        for token, step in tokens.items():
-            if token not in history.told:
-                yield Finding("C9", step.after.task_id, f"nobody was told: {step}")
+    is_calm = history.terms.is_calm and not any(one.kind == "block" for one in history.executions)
+    drained = {one.who for one in history.exits if one.how == "DRAINED"}
+    for token, step in tokens.items():
+        # whoever ends an attempt repeats it until it knows, and ends in order only when it does
+        is_known = is_calm or (step.who in drained and ended_running(step) and not _is_lost(step))
+        if is_known and token not in history.told:
+            yield Finding("C9", step.after.task_id, f"nobody was told: {step}")
+
+
+def _is_lost(step: Step) -> bool:
+    return step.after.failure is not None and step.after.failure.error_class == WORKER_LOST
 
 
 def c10_bounded(history: History) -> Iterator[Finding]:
