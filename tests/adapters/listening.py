@@ -52,3 +52,17 @@ def listening(*, as_json: bool = True, level: str = "INFO") -> Iterator[Log]:
         root.handlers[:], root.level, logging.raiseExceptions = handlers, root_level, chatty
         sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning = hooks
         logging.Logger._log = write  # type: ignore[method-assign]  # noqa: SLF001 - the same
+
+
+@contextlib.contextmanager
+def unharmed(*, as_json: bool = True) -> Iterator[Log]:
+    """Listen, and say what was raised without it, which pytest could not print."""
+    raised = "nothing"
+    with listening(as_json=as_json) as log:
+        try:
+            yield log
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it should not be there
+            raised = type(error).__name__
+    if raised != "nothing":
+        message = f"a logging call raised {raised}"
+        raise AssertionError(message) from None

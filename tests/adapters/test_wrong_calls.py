@@ -10,7 +10,7 @@ from typing import Any, Never
 import pytest
 import structlog
 
-from tests.adapters.listening import Log, listening
+from tests.adapters.listening import Log, listening, unharmed
 
 CANARY = "canary-51c7"
 
@@ -60,7 +60,7 @@ Listen = Callable[[], AbstractContextManager[Log]]
 
 @pytest.fixture(params=[True, False], ids=["json", "readable"])
 def listen(request: pytest.FixtureRequest) -> Listen:
-    return partial(listening, as_json=request.param)
+    return partial(unharmed, as_json=request.param)
 
 
 Call = Callable[[Any], object]
@@ -270,6 +270,13 @@ def test_other_handlers_still_learn_who_called() -> None:
     logger.removeHandler(keeper)
 
     assert ["caller"] == keeper.names
+
+
+def test_the_last_who_takes_over_hears_it() -> None:
+    with listening() as first, listening() as last:
+        BY_LOGGING["extra that clobbers"](logging.getLogger("a_library"))
+
+    assert ([], 1) == (first.lines, len(last.lines))
 
 
 def test_a_handler_of_a_library_prints_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
