@@ -82,7 +82,8 @@ def test_what_a_page_may_send_without_asking_submits_nothing(site: Site, content
 
     answer = site.api.http.post(path, content=b'{"task_type": "echo", "payload": {}}', headers=headers)
 
-    assert (403, "ORIGIN_NOT_ALLOWED") == (answer.status_code, answer.json()["code"])
+    assert (400, "INVALID_REQUEST") == (answer.status_code, answer.json()["code"])
+    assert ["Content-Type"] == [fault["field"] for fault in answer.json()["errors"]]
 
 
 def test_no_answer_says_that_another_origin_may_read_it(site: Site) -> None:
