@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dtq.domain.audit import AuditEntry
-from dtq.domain.errors import BrokerUnavailable, InvalidRequest
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, InvalidRequest
 from dtq.domain.events import EventType
 from dtq.domain.status import TaskStatus
 from tests.application.link import Loss
@@ -29,6 +29,23 @@ async def test_the_figures_of_a_queue(world: World) -> None:
 
     assert (1, 0, False, 1) == (stats.depth, stats.pending, stats.paused, stats.retry_scheduled)
     assert ["default"] == list(await world.queues.names())
+
+
+async def test_a_queue_that_cannot_be_read_hides_no_other(world: World) -> None:
+    for queue in ("a", "b", "c"):
+        await world.submit(queue=queue)
+    world.link.refuse("stats")
+
+    assert ["b", "c"] == [stats.queue for stats in await world.queues.all(limit=9)]
+    assert [{"queue": "a", "reason": "stats is refused"}] == world.notes.of("queue_unreadable")
+
+
+async def test_where_no_queue_can_be_read_the_list_says_so(world: World) -> None:
+    await world.submit()
+    world.link.refuse("stats")
+
+    with pytest.raises(BrokerRefused):
+        await world.queues.all(limit=9)
 
 
 async def test_pause_and_resume_are_audited_and_announced(world: World) -> None:

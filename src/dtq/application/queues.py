@@ -15,7 +15,7 @@ from dtq.application.workers import WorkerService
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.audit import Actor, audited
 from dtq.domain.change import Change
-from dtq.domain.errors import BrokerUnavailable, QueueFull, QueueNotFound
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, QueueFull, QueueNotFound
 from dtq.domain.events import pause_event
 from dtq.domain.lifecycle import purge
 from dtq.domain.task import QueueName, Receipt, Task
@@ -76,15 +76,28 @@ class QueueService:
         return await Patience(self._clock).read(partial(self._queues.stats, checked_queue(queue)))
 
     async def all(self, *, limit: int) -> Sequence[QueueStats]:
-        """Return the figures of up to *limit* (1..500) queues in alphabetical order. Raises InvalidRequest."""
+        """Return the figures of up to *limit* (1..500) queues in alphabetical order. Raises InvalidRequest.
+
+        A queue of which something cannot be read, for somebody spoiled it, is left out and told of. Where that is each
+        of them, raises BrokerRefused.
+        """
         refuse([limit_problem(limit)])
         patience = Patience(self._clock)
         names = await patience.read(self._queues.names)
 
-        async def figures(queue: QueueName) -> QueueStats:
-            return await patience.read(partial(self._queues.stats, queue))
+        async def figures(queue: QueueName) -> QueueStats | BrokerRefused:
+            try:
+                return await patience.read(partial(self._queues.stats, queue))
+            except BrokerRefused as error:
+                self._observer.noticed("queue_unreadable", queue=queue, reason=str(error))
+                return error
 
-        return await abreast(names[:limit], figures)
+        answers = await abreast(names[:limit], figures)
+        found = [one for one in answers if isinstance(one, QueueStats)]
+        for error in answers:
+            if not found and isinstance(error, BrokerRefused):
+                raise error
+        return found
 
     async def detail(self, queue: str) -> QueueDetail:
         """Return everything about a queue. Raises InvalidRequest, or QueueNotFound where nobody knows it."""

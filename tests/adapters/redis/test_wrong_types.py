@@ -2,7 +2,10 @@
 
 from datetime import timedelta
 
-from dtq.domain.task import Task, TaskId
+import pytest
+
+from dtq.domain.errors import BrokerRefused
+from dtq.domain.task import QueueName, Task, TaskId
 from tests.adapters.redis.schema import Schema
 from tests.contract.steps import PEER, VISIBILITY, claim_due, held_lease, now, run, seconds, submit, take
 from tests.factories import QUEUE, WORKER
@@ -86,3 +89,21 @@ async def test_a_record_of_another_type_hides_no_waiting_task(schema: Schema) ->
     assert [first.task_id, bad.receipt, last.task_id] == [
         one.task_id if isinstance(one, Task) else one for one in found
     ]
+
+
+async def test_a_sign_of_life_of_another_type_is_none(schema: Schema) -> None:
+    await schema.call("SADD", schema.keys.workers, WORKER)
+    await schema.call("SET", schema.keys.worker(WORKER), "a stranger's", "PX", 60_000)
+
+    assert await schema.harness.backend.workers.get(WORKER) is None
+
+
+async def test_a_stream_of_another_type_refuses_the_figures_of_its_queue_alone(schema: Schema) -> None:
+    other = QueueName("other")
+    await submit(schema.harness)
+    await submit(schema.harness, queue=other)
+    await schema.harness.spoil(other, priority=4)
+
+    assert 1 == (await schema.harness.backend.queues.stats(QUEUE)).depth
+    with pytest.raises(BrokerRefused):
+        await schema.harness.backend.queues.stats(other)

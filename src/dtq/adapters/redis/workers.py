@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 
+from dtq.adapters.redis.client import checked
 from dtq.adapters.redis.envelope import FIRST_REPLY, Argument, Envelope, Guard, Step, among
 from dtq.adapters.redis.events import listen
 from dtq.adapters.redis.guards import NONE, ONE
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.steps import milliseconds_text
+from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.wire import flat, heartbeat_fields, heartbeat_of, json_text, pairs, signal_of
 from dtq.domain.entry import milliseconds
 from dtq.domain.events import Event
@@ -41,7 +43,8 @@ class RedisWorkers:
         return await self._link.act(store) is not None
 
     async def get(self, worker: WorkerId) -> Heartbeat | None:
-        return heartbeat_of(pairs(await self._link.client.call("HGETALL", self._link.keys.worker(worker))))
+        (reply,) = await self._link.client.pipeline([("HGETALL", self._link.keys.worker(worker))])
+        return None if is_of_another_type(reply) else heartbeat_of(pairs(checked(reply)))
 
     async def known(self) -> Sequence[WorkerId]:
         return sorted(map(WorkerId, await self._link.client.call("SMEMBERS", self._link.keys.workers)))
