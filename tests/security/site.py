@@ -14,6 +14,7 @@ from dtq.adapters.system import UuidIds
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.status import TERMINAL
 from dtq.domain.task import Task, TaskId
+from tests.judged.footprint import SIGNS_OF_LIFE
 from tests.judged.sizes import QUICK
 from tests.judged.system import Api, System, Worker
 from tests.judged.waiting import wait_until
@@ -106,6 +107,12 @@ class Site:
     def letters(self) -> list[dict[bytes, bytes]]:
         """Return the dead letters as they stand in Redis, the oldest first."""
         return [fields for _, fields in self.system.raw_redis.xrange(self.system.keys.dead_letters)]
+
+    def lasting_keys(self) -> set[str]:
+        """Return every key on the server but the signs of life of this deployment, which come and go by themselves."""
+        signs = tuple(f"{self.system.prefix}:{sign}" for sign in SIGNS_OF_LIFE)
+        keys = self.system.redis.scan_iter(match="*", count=1000)
+        return {key for key in keys if not key.startswith(signs)}
 
     def see_work_goes_on(self) -> None:
         """See that both processes live, and that a task runs."""
