@@ -112,15 +112,18 @@ def purge(arguments: Namespace) -> Exit:
     """Discard all dead letters."""
     check_confirmable(yes=arguments.yes)
 
+    async def question(container: Container) -> str:
+        return f"discard all dead letters ({await container.dead_letters().count()})?"
+
     async def use(container: Container) -> Exit:
-        service = container.dead_letters()
-        if not arguments.yes:
-            confirm(f"discard all dead letters ({await service.count()})?")
-        purged = await service.purge(by=actor(container))
+        purged = await container.dead_letters().purge(by=actor(container))
         print_answer({"purged": purged}, line=f"dead letters discarded: {purged}", as_json=arguments.json)
         return Exit.DONE
 
-    return with_broker(container_of(arguments), use)
+    container = container_of(arguments)
+    if not arguments.yes:
+        confirm(container, question)
+    return with_broker(container, use)
 
 
 def _row(letter: DeadLetterBody) -> tuple[object, ...]:

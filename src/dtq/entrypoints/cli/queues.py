@@ -129,12 +129,10 @@ def purge(arguments: Namespace) -> Exit:
     """Cancel what waits in a queue."""
     check_confirmable(yes=arguments.yes)
 
+    async def question(container: Container) -> str:
+        return f"cancel all tasks that wait in queue {arguments.queue} ({await _waiting(container, arguments.queue)})?"
+
     async def use(container: Container) -> Exit:
-        queues = container.queues()
-        stats = await queues.stats(arguments.queue)
-        waiting = stats.depth - stats.pending
-        if not arguments.yes:
-            confirm(f"cancel all tasks that wait in queue {arguments.queue} ({waiting})?")
         done = 0
 
         def count(purged: int) -> None:
@@ -142,9 +140,9 @@ def purge(arguments: Namespace) -> Exit:
             done = purged
             advance(purged)
 
-        with progress("purging", total=waiting) as advance:
+        with progress("purging", total=await _waiting(container, arguments.queue)) as advance:
             try:
-                purged = await queues.purge(arguments.queue, by=actor(container), on_progress=count)
+                purged = await container.queues().purge(arguments.queue, by=actor(container), on_progress=count)
             except (BrokerUnavailable, asyncio.CancelledError):
                 print_error(f"dtq: cut off when {done} tasks of {arguments.queue} were cancelled, or a few more")
                 raise
@@ -152,7 +150,15 @@ def purge(arguments: Namespace) -> Exit:
         print_answer(body, line=f"tasks of {arguments.queue} cancelled: {purged}", as_json=arguments.json)
         return Exit.DONE
 
-    return with_broker(container_of(arguments), use)
+    container = container_of(arguments)
+    if not arguments.yes:
+        confirm(container, question)
+    return with_broker(container, use)
+
+
+async def _waiting(container: Container, queue: str) -> int:
+    stats = await container.queues().stats(queue)
+    return stats.depth - stats.pending
 
 
 def _switched(arguments: Namespace, *, paused: bool) -> Exit:

@@ -78,7 +78,7 @@ class Terminated(Exception):
 
 
 def with_broker(container: Container, use: Callable[[Container], Awaitable[T]]) -> T:
-    """Run *use* on an event loop of its own, and let go of the broker afterwards.
+    """Run *use* on an event loop of its own, and let go of the broker afterwards; the next call connects anew.
 
     Ctrl-C cancels it, and so does SIGTERM: it can say what it has done so far. Raises KeyboardInterrupt, Terminated.
     """
@@ -104,6 +104,9 @@ def with_broker(container: Container, use: Callable[[Container], Awaitable[T]]) 
         if is_terminated:
             raise Terminated from None
         raise
+    finally:
+        # a connection belongs to the event loop on which it was made
+        container.reset_singletons()
 
 
 def actor(container: Container) -> Actor:
