@@ -100,3 +100,37 @@ def test_a_repeat_that_asks_for_something_else_is_told_by_its_fields(
     task = a_task()
 
     assert named == differences(task, asked=replace(task, **changes))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a":1,"b":[true,null]}', ' { "b" : [ true, null ],\n"a":1 } '),
+        ('{"a":"\\u00e9"}', '{"a":"\u00e9"}'),
+        ('{"a":{"x":1.50,"y":2}}', '{"a":{"y":2,"x":1.5}}'),
+        ('{"a":1}', '{"a":2,"a":1}'),
+        ('{"a":123456789012345678901234567890}', '{"a": 123456789012345678901234567890}'),
+    ],
+)
+def test_what_means_the_same_is_no_difference_however_it_is_written(one: str, other: str) -> None:
+    task = replace(a_task(), payload=one, metadata=one)
+
+    assert () == differences(task, asked=replace(task, payload=other, metadata=other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"a":1}', '{"a":true}'),
+        ('{"a":1}', '{"a":1.0}'),
+        ('{"a":[1,2]}', '{"a":[2,1]}'),
+        ('{"a":"1"}', '{"a":1}'),
+        ('{"a":9007199254740993}', '{"a":9007199254740992}'),
+        ('{"a":1', '{"a":1}'),
+        (None, "{}"),
+    ],
+)
+def test_what_means_something_else_is_a_difference(one: str | None, other: str) -> None:
+    task = replace(a_task(), payload=one)
+
+    assert ("payload",) == differences(task, asked=replace(task, payload=other))

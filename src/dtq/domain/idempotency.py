@@ -1,5 +1,6 @@
 """Which logical task a repeated submission belongs to (contract section 5)."""
 
+import json
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -7,11 +8,15 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.domain.change import Change
+from dtq.domain.json_text import JsonProblem, parse
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.domain.task import Task, TaskId
 
 _ASKED: Final = ("task_type", "payload", "metadata", "priority", "max_attempts", "timeout")
 """What a submission asks for beside its queue, its key, and when it is to run."""
+
+_JSON: Final = frozenset({"payload", "metadata"})
+"""Those that are JSON text: white space, escapes and the order of members mean nothing in it."""
 
 
 class RecordState(StrEnum):
@@ -80,8 +85,28 @@ def answer(record: IdempotencyRecord | None, *, task: Task | None) -> Replay | I
 
 
 def differences(task: Task, *, asked: Task) -> tuple[str, ...]:
-    """Name what a repeated submission asks for in another way than the task that its key stands for, which it gets."""
-    return tuple(name for name in _ASKED if getattr(task, name) != getattr(asked, name))
+    """Name what a repeated submission asks for in another way than the task that its key stands for, which it gets.
+
+    JSON is compared by what a handler reads of it, not by how it is written.
+    """
+    return tuple(name for name in _ASKED if _differs(name, getattr(task, name), getattr(asked, name)))
+
+
+def _differs(name: str, one: object, other: object) -> bool:
+    if one == other:
+        return False
+    if name not in _JSON or not isinstance(one, str) or not isinstance(other, str):
+        return True
+    try:
+        return _same_order(one) != _same_order(other)
+    except JsonProblem:
+        # somebody spoiled the stored text
+        return True
+
+
+def _same_order(text: str) -> str:
+    """Write JSON anew, so that equal values are equal texts: as values, 1 and true would be equal too."""
+    return json.dumps(parse(text), sort_keys=True)
 
 
 def _alive(task: Task) -> InProgress:

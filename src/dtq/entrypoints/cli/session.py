@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from dtq.domain.audit import Actor
 from dtq.entrypoints import folder
+from dtq.entrypoints.cli.notices import Notices
 from dtq.entrypoints.cli.output import print_warnings
 from dtq.entrypoints.config import Loaded, SettingsError, load
 from dtq.entrypoints.container import Container, build
@@ -70,7 +71,9 @@ def container_of(arguments: Namespace) -> Container:
         # the answer says what was done; a log line beside it would only repeat that
         settings = replace(settings, log_level="WARNING")
     registry = load_registry(settings.modules) if hasattr(arguments, "tasks") else Registry()
-    return build(settings, registry=registry, service="cli")
+    container = build(settings, registry=registry, service="cli")
+    container.log.override(Notices(container.log()))
+    return container
 
 
 class Terminated(Exception):
