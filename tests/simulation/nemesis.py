@@ -8,12 +8,14 @@ from msgspec.structs import replace
 from tests.simulation.history import Fault
 from tests.simulation.plan import Disaster
 from tests.simulation.process import Process
-from tests.simulation.server import Server
+from tests.simulation.server import Server, Trap
 from tests.simulation.wire import FAIR, Weather, Wire
 
 LOSSY: Final = Weather(lost_requests=0.15, lost_replies=0.15, longest=0.05, lost_signals=0.3)
 SLOW: Final = Weather(slow=0.3, longest=0.3)
 DEAF: Final = Weather(lost_signals=1.0)
+TRAPPED: Final = ("fetch", "fetch", "commit", "commit", "commit", "wait", "take_due", "owned", "release", "create")
+"""The calls after which somebody may be hit at once."""
 
 
 class Nemesis:
@@ -42,6 +44,9 @@ class Nemesis:
             "memory_full": self._memory_full,
             "half_step": self._half_step,
             "wipe": self._wipe,
+            "trap_kill": lambda disaster: self._trap(disaster, self._kill_whoever),
+            "trap_pause": lambda disaster: self._trap(disaster, self._pause_whoever),
+            "trap_unanswered": lambda disaster: self._trap(disaster, self._leave_unanswered),
         }
 
     def begin(self, disasters: tuple[Disaster, ...]) -> None:
@@ -149,6 +154,33 @@ class Nemesis:
     def _half_step(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
         self._server.stops_next_commit_after = int(disaster.whom * 5)
         return "server", _nothing
+
+    def _trap(self, disaster: Disaster, spring: Callable[[Disaster, str], None]) -> tuple[str, Callable[[], None]]:
+        method = TRAPPED[int(disaster.whom * len(TRAPPED))]
+
+        def sprung(who: str) -> None:
+            self._server.history.faults.append(Fault(self._loop.time(), f"{disaster.what} at {method}", who))
+            spring(disaster, who)
+
+        trap = Trap(method, sprung)
+        traps = self._server.traps
+        traps.append(trap)
+        return "whoever comes", lambda: traps.remove(trap) if trap in traps else None
+
+    def _kill_whoever(self, disaster: Disaster, who: str) -> None:
+        del disaster
+        for process in (one for one in self._staff.values() if who in {wire.name for wire in one.wires}):
+            process.kill()
+
+    def _pause_whoever(self, disaster: Disaster, who: str) -> None:
+        for process in (one for one in self._staff.values() if who in {wire.name for wire in one.wires}):
+            process.stop()
+            self._loop.call_later(disaster.lasts, process.go_on)
+
+    def _leave_unanswered(self, disaster: Disaster, who: str) -> None:
+        del disaster
+        for wire in (wire for wires in self._wires() for wire in wires if wire.name == who):
+            wire.loses_next_reply = True
 
     def _wipe(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
         del disaster

@@ -45,6 +45,11 @@ DISASTERS: Final = (
     "clock_back",
     "memory_full",
     "half_step",
+    "trap_kill",
+    "trap_pause",
+    "trap_pause",
+    "trap_unanswered",
+    "trap_unanswered",
     "retire",
 )
 """What may go wrong."""
@@ -76,6 +81,11 @@ class Disaster(Struct, frozen=True, kw_only=True):
     what: str
     lasts: float
     whom: float
+
+    @property
+    def ends_at(self) -> float:
+        """When all of it is over; a trap may spring late, and what it does takes its time."""
+        return self.at + self.lasts * (2 if self.what.startswith("trap") else 1)
 
 
 class Plan(Struct, frozen=True, kw_only=True):

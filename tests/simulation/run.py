@@ -65,7 +65,7 @@ class System:
         self.history.remains = self._remains()
 
     def _last_trouble(self) -> float:
-        ends = [disaster.at + disaster.lasts for disaster in self.plan.disasters]
+        ends = [disaster.ends_at for disaster in self.plan.disasters]
         return max([self.plan.horizon, *ends]) + 0.001
 
     def _hire(self, slot: str) -> None:
@@ -161,7 +161,8 @@ class System:
     def _silent_workers(self) -> int:
         """How many workers may be known because they ended without a word."""
         said_goodbye = {one.who for one in self.history.exits if one.how in {"DRAINED", "WORK_LEFT"}}
-        said_goodbye -= {notice.who for notice in self.history.notices if notice.what == "drain_incomplete"}
+        in_haste = {"drain_incomplete", "exiting_at_once"}
+        said_goodbye -= {notice.who for notice in self.history.notices if notice.what in in_haste}
         return sum(process.name not in said_goodbye for process in self._all)
 
 

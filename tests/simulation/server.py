@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dtq.adapters.memory import State, backend_of
@@ -70,6 +71,13 @@ class ServerClock(HostClock):
         self._highest_shift = max(self._highest_shift, self.shift)
 
 
+class Trap(Struct, frozen=True, eq=False):
+    """What happens to whoever is the next to get something by a call of *method*, as soon as that is carried out."""
+
+    method: str
+    spring: Callable[[str], None]
+
+
 class Server:
     """One broker. *history* is told of every request and of every step of a task."""
 
@@ -82,6 +90,7 @@ class Server:
         self.downs = 0
         self.stops_next_commit_after: int | None = None
         """How many writes the next commit gets done before it stops half-way."""
+        self.traps: list[Trap] = []
         self.leader = ""
         """Who was the last to be given the lead."""
         self._backend = backend_of(self.state)
@@ -143,6 +152,9 @@ class Server:
             self.history.halved.update(stored)
         for task_id, before in stored.items():
             self._note_step(who, task_id, before, owners[task_id])
+        for trap in [trap for trap in self.traps if trap.method == method and _is_something(answer)]:
+            self.traps.remove(trap)
+            trap.spring(who)
         if isinstance(answer, Fetch):
             self._note_sweep(who, arguments[0], answer)
         if method == "acquire" and answer is True:
@@ -222,6 +234,10 @@ class Observed:
 
         setattr(self, method, call)
         return call
+
+
+def _is_something(answer: object) -> bool:
+    return bool(answer.deliveries if isinstance(answer, Fetch) else answer)
 
 
 def _in_order(value: object) -> object:

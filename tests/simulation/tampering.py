@@ -272,39 +272,3 @@ def ends_by_surprise(history: History) -> None:
 
 def fails_by_surprise(history: History) -> None:
     history.notices.append(Notice(1.0, "w0.1", "loop_failed", {"loop": "poll", "error": "KeyError"}))
-
-
-PLANTED: dict[str, tuple[Callable[[History], None], ...]] = {
-    "C1": (loses_a_task, leaves_a_task_alive),
-    "C2": (runs_a_ghost, makes_what_was_refused, answers_with_a_ghost),
-    "C3": (leaves_an_end,),
-    "C4": (skips_the_run, forgets_a_step),
-    "C5": (
-        skips_an_attempt,
-        runs_twice,
-        starts_what_another_owns,
-        runs_unstarted,
-        loses_an_attempt_of_the_living,
-        starts_what_is_to_be_cancelled,
-        starts_what_is_too_old,
-    ),
-    "C6": (starts_early, retries_too_late, delays_otherwise),
-    "C7": (leaves_a_higher_priority, takes_in_any_order),
-    "C8": (makes_two_of_a_key, forgets_a_key),
-    "C9": (leaves_an_entry, leaves_a_depth, tells_twice, tells_what_never_was, tells_nobody),
-    "C10": (grows,),
-    "C11": (is_never_quiet, does_not_end),
-    "C12": (is_in_two_places, is_nowhere),
-    "C13": (loses_a_letter, has_a_letter_too_many),
-    "C14": (hears_no_end, hears_in_another_order, gives_up_waiting, waits_too_long),
-    "C15": (
-        records_for_another,
-        records_what_failed_as_done,
-        records_another_failure,
-        cancels_unasked,
-        gives_up_too_soon,
-        mixes_up_results,
-    ),
-    "C16": (answers_late, never_answers, denies_what_was_done),
-    "C17": (ends_by_surprise, fails_by_surprise),
-}

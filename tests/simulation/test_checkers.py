@@ -8,14 +8,61 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.domain.status import TERMINAL, TaskStatus
+from tests.simulation import tampering
 from tests.simulation.checkers import ALWAYS, WITHIN_PROMISE, findings
 from tests.simulation.history import History
 from tests.simulation.run import run_seed
-from tests.simulation.tampering import PLANTED
 
 S = TaskStatus
 NEEDED = {(S.RUNNING, S.RETRYING), (S.RUNNING, S.DEAD_LETTERED), (S.RUNNING, S.SUCCEEDED), (S.DEAD_LETTERED, S.QUEUED)}
 TRIES = 300
+
+
+PLANTED: dict[str, tuple[Callable[[History], None], ...]] = {
+    "C1": (tampering.loses_a_task, tampering.leaves_a_task_alive),
+    "C2": (tampering.runs_a_ghost, tampering.makes_what_was_refused, tampering.answers_with_a_ghost),
+    "C3": (tampering.leaves_an_end,),
+    "C4": (tampering.skips_the_run, tampering.forgets_a_step),
+    "C5": (
+        tampering.skips_an_attempt,
+        tampering.runs_twice,
+        tampering.starts_what_another_owns,
+        tampering.runs_unstarted,
+        tampering.loses_an_attempt_of_the_living,
+        tampering.starts_what_is_to_be_cancelled,
+        tampering.starts_what_is_too_old,
+    ),
+    "C6": (tampering.starts_early, tampering.retries_too_late, tampering.delays_otherwise),
+    "C7": (tampering.leaves_a_higher_priority, tampering.takes_in_any_order),
+    "C8": (tampering.makes_two_of_a_key, tampering.forgets_a_key),
+    "C9": (
+        tampering.leaves_an_entry,
+        tampering.leaves_a_depth,
+        tampering.tells_twice,
+        tampering.tells_what_never_was,
+        tampering.tells_nobody,
+    ),
+    "C10": (tampering.grows,),
+    "C11": (tampering.is_never_quiet, tampering.does_not_end),
+    "C12": (tampering.is_in_two_places, tampering.is_nowhere),
+    "C13": (tampering.loses_a_letter, tampering.has_a_letter_too_many),
+    "C14": (
+        tampering.hears_no_end,
+        tampering.hears_in_another_order,
+        tampering.gives_up_waiting,
+        tampering.waits_too_long,
+    ),
+    "C15": (
+        tampering.records_for_another,
+        tampering.records_what_failed_as_done,
+        tampering.records_another_failure,
+        tampering.cancels_unasked,
+        tampering.gives_up_too_soon,
+        tampering.mixes_up_results,
+    ),
+    "C16": (tampering.answers_late, tampering.never_answers, tampering.denies_what_was_done),
+    "C17": (tampering.ends_by_surprise, tampering.fails_by_surprise),
+}
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,7 @@ class Wire(Link):
         self.weather = FAIR
         self.downs = 0
         self.loses_what_is_under_way = False
+        self.loses_next_reply = False
         self._server = server
         self._random = random
         self._loop = server.loop
@@ -212,7 +213,8 @@ class Trip:
         return answer
 
     def _return(self, answer: object, error: Exception | None) -> None:
-        if self._fate is _Fate.UNANSWERED:
+        loses, self._wire.loses_next_reply = self._wire.loses_next_reply, False
+        if loses or self._fate is _Fate.UNANSWERED:
             # the caller may find out at once that the connection is gone, or never
             if int(self._loop.time() * 1000) % 2:
                 self._later(self._fail, OutcomeUnknown("the connection broke"))

@@ -46,7 +46,8 @@ def _denials(history: History) -> Iterator[Finding]:
         if deed.what != "cancel" or deed.answer != "TaskTerminal" or asked[deed.who, deed.what, deed.about] > 1:
             continue
         for step in history.steps:
-            if step.after.task_id == deed.about and step.who == deed.who and step.after.status is TaskStatus.CANCELLED:
+            is_its_own = step.after.task_id == deed.about and step.who == deed.who and step.at >= deed.at
+            if is_its_own and step.after.status is TaskStatus.CANCELLED:
                 yield Finding("C16", deed.about, f"it canceled it itself, and is refused: {deed}")
 
 
