@@ -90,6 +90,7 @@ class TaskNotFound(DtqError):
 
     def __init__(self, task_id: str) -> None:
         super().__init__(f"no task {task_id}")
+        self.task_id = task_id
 
 
 class TaskTerminal(DtqError):

@@ -8,7 +8,7 @@ from dtq import __version__
 from dtq.domain.errors import DtqError
 from dtq.entrypoints.cli import completion, dead_letters, exits, overview, queues, servers, tasks, watch
 from dtq.entrypoints.cli.exits import Exit, Unusable, print_error, report
-from dtq.entrypoints.cli.parsers import FORMATTER, more
+from dtq.entrypoints.cli.parsers import FORMATTER, Parser, more
 from dtq.entrypoints.cli.session import Terminated
 from dtq.entrypoints.cli.streams import ReaderGone, Unwritten, finish, prepare
 from dtq.entrypoints.config import SettingsError
@@ -38,9 +38,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     prepare()
     try:
-        return _run(parser().parse_args(argv))
+        return _run(_understood(argv))
     finally:
         finish()
+
+
+def _understood(argv: Sequence[str] | None) -> Namespace:
+    arguments, left = parser().parse_known_args(argv)
+    if left:
+        # parse_args would show the usage of dtq itself, which does not help who is so far
+        arguments.refuse(f"unrecognized arguments: {' '.join(left)}")
+    return arguments
 
 
 def _run(arguments: Namespace) -> int:
@@ -55,7 +63,8 @@ def _run(arguments: Namespace) -> int:
         print_error(f"dtq: {error}")
         return Exit.USAGE
     except DtqError as error:
-        return report(error, as_json=getattr(arguments, "json", False))
+        default_broker = getattr(arguments, "default_broker", None)
+        return report(error, as_json=getattr(arguments, "json", False), default_broker=default_broker)
     except ReaderGone:
         return Exit.DONE
     except (Unwritten, OSError) as error:
@@ -70,7 +79,7 @@ def _run(arguments: Namespace) -> int:
 
 def parser() -> ArgumentParser:
     """Return what understands the command line."""
-    top = ArgumentParser(
+    top = Parser(
         prog="dtq",
         description="A distributed task queue on Redis Streams. Settings are DTQ_ variables.",
         epilog=_EPILOG,

@@ -43,7 +43,7 @@ def submit_file(arguments: Namespace, *, defaults: Fields) -> int:
         bulk = Bulk(
             container.tasks(),
             clock=container.backend().clock,
-            tally=Tally(as_json=arguments.json),
+            tally=Tally(as_json=arguments.json, default_broker=arguments.default_broker),
             patience=timedelta(seconds=arguments.patience),
             defaults=defaults,
         )

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
 from dtq.entrypoints.cli.exits import Exit
@@ -16,10 +16,15 @@ from dtq.entrypoints.operator_views import DeadLetterBody, DeadLetterList, dead_
 if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
 
+_ELSEWHERE: Final = (
+    "`dtq dlq list` lists them; `dtq retry-dlq TASK_ID` lets one run again, `dtq discard-dlq TASK_ID` gives it up, "
+    "`dtq purge-dlq` all of them"
+)
+
 
 def add_to(commands: "Commands") -> None:
     """Add the commands of dead letters."""
-    group = add_group(commands, "dlq", does="look at dead letters: tasks that failed for good")
+    group = add_group(commands, "dlq", does="look at dead letters: tasks that failed for good", elsewhere=_ELSEWHERE)
     parser = add_command(
         group,
         "list",

@@ -6,12 +6,14 @@ from typing import Final
 
 import msgspec
 
+from dtq.domain.admission import TASK_ID_PATTERN
 from dtq.domain.errors import (
     BrokerUnavailable,
     DtqError,
     FieldProblem,
     IdempotencyInProgress,
     OutcomeUnknown,
+    TaskNotFound,
     UnknownTaskType,
 )
 from dtq.domain.text import clean
@@ -72,13 +74,16 @@ HELP: Final = """exit codes:
 WHERE_HANDLERS_ARE: Final = "DTQ_TASK_MODULES or --tasks names the modules that have handlers, dtq.demo for instance"
 
 
-def report(error: DtqError, *, as_json: bool) -> Exit:
-    """Print *error* on stderr and return the exit code that goes with it."""
+def report(error: DtqError, *, as_json: bool, default_broker: str | None = None) -> Exit:
+    """Print *error* on stderr and return the exit code that goes with it.
+
+    *default_broker* is the URL that was tried because nobody named one.
+    """
     if as_json:
-        print_error(msgspec.json.encode(members_of(error)).decode())
+        print_error(msgspec.json.encode(members_of(error, default_broker=default_broker)).decode())
     else:
         hint = f"; {WHERE_HANDLERS_ARE}" if isinstance(error, UnknownTaskType) else ""
-        for line in lines_of(error):
+        for line in lines_of(error, default_broker=default_broker):
             print_error(f"dtq: {line}{hint}")
     return exit_of(error)
 
@@ -88,9 +93,9 @@ def exit_of(error: DtqError) -> Exit:
     return EXIT_OF.get(error.code, Exit.FAILED)
 
 
-def members_of(error: DtqError) -> dict[str, object]:
+def members_of(error: DtqError, *, default_broker: str | None = None) -> dict[str, object]:
     """Return what programs are told of *error*: the members that an answer of the API has too."""
-    members: dict[str, object] = {"code": error.code, "detail": clean(_detail(error))}
+    members: dict[str, object] = {"code": error.code, "detail": clean(_detail(error, default_broker))}
     problems = _problems(error)
     if problems:
         members["errors"] = [{"field": clean(one.field), "problem": clean(one.problem)} for one in problems]
@@ -99,9 +104,9 @@ def members_of(error: DtqError) -> dict[str, object]:
     return members
 
 
-def lines_of(error: DtqError) -> list[str]:
+def lines_of(error: DtqError, *, default_broker: str | None = None) -> list[str]:
     """Return what people are told of *error*: a line for each field that is at fault, or one."""
-    return [f"{one.field}: {one.problem}" for one in _problems(error)] or [_detail(error)]
+    return [f"{one.field}: {one.problem}" for one in _problems(error)] or [_detail(error, default_broker)]
 
 
 def print_error(text: str) -> None:
@@ -113,11 +118,17 @@ def _problems(error: DtqError) -> tuple[FieldProblem, ...]:
     return getattr(error, "problems", ())
 
 
-def _detail(error: DtqError) -> str:
+def _detail(error: DtqError, default_broker: str | None) -> str:
     match error:
         case OutcomeUnknown():
             return f"the broker did not answer in time, so the request may or may not have been carried out ({error})"
+        case BrokerUnavailable() if default_broker is not None:
+            tried = f"DTQ_REDIS_URL is not set, so its default was tried, {default_broker}"
+            return f"the broker is unavailable: {tried} ({error})"
         case BrokerUnavailable():
             return f"the broker, which DTQ_REDIS_URL names, is unavailable ({error})"
+        case TaskNotFound():
+            shape = "" if TASK_ID_PATTERN.fullmatch(error.task_id) else ": an id has 32 hex digits, 0-9 and a-f"
+            return f"no task {error.task_id!r}{shape}"
         case _:
             return str(error)

@@ -4,15 +4,27 @@ import argparse
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-if TYPE_CHECKING:
-    Commands: TypeAlias = argparse._SubParsersAction[ArgumentParser]  # noqa: SLF001 - argparse names it no other way
+from textwrap import fill
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 Run: TypeAlias = Callable[[Namespace], int]
 
 FORMATTER: Final = partial(RawDescriptionHelpFormatter, max_help_position=32)
 """Leaves examples as they are written, and names of commands on the line of what they do."""
+
+
+class Parser(ArgumentParser):
+    """Understands a command; of a group, it also says where what may be looked for in it is instead."""
+
+    elsewhere = ""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, after the usage of this command."""
+        super().error(f"{message}{f'; {self.elsewhere}' if self.elsewhere else ''}")
+
+
+if TYPE_CHECKING:
+    Commands: TypeAlias = argparse._SubParsersAction[Parser]  # noqa: SLF001 - argparse names it no other way
 
 
 def add_command(
@@ -33,16 +45,17 @@ def add_command(
     return parser
 
 
-def add_group(commands: "Commands", name: str, *, does: str) -> "Commands":
-    """Declare a command that is made of others, and return where they go."""
+def add_group(commands: "Commands", name: str, *, does: str, elsewhere: str = "") -> "Commands":
+    """Declare a command that is made of others, and return where they go; *elsewhere* names what is not in it."""
     parser = commands.add_parser(
         name,
         help=does,
         description=f"{does[0].upper()}{does[1:]}.",
-        epilog=more(f"dtq {name} "),
+        epilog="\n\n".join(part for part in (fill(elsewhere, 100), more(f"dtq {name} ")) if part),
         formatter_class=FORMATTER,
         allow_abbrev=False,
     )
+    parser.elsewhere = elsewhere
     return parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
 
 

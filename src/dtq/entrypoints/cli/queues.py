@@ -2,7 +2,7 @@
 
 import asyncio
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _FIGURES = """depth counts tasks that wait or run; pending those that a worker has read; retry_scheduled those that
 wait for their time. dlq_depth counts the dead letters of all queues. workers_active is as of the last
 heartbeats, and so approximate; the others are exact."""
+
+_ELSEWHERE: Final = "`dtq queues` lists all queues, and `dtq purge --queue QUEUE` empties one"
 
 
 def add_to(commands: "Commands") -> None:
@@ -47,7 +49,7 @@ def add_to(commands: "Commands") -> None:
 
 
 def _add_group(commands: "Commands") -> None:
-    group = add_group(commands, "queue", does="pause a queue, resume it, or show its figures")
+    group = add_group(commands, "queue", does="pause a queue, resume it, or show its figures", elsewhere=_ELSEWHERE)
     parser = add_command(
         group,
         "pause",

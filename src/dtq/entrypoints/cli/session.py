@@ -67,6 +67,8 @@ def container_of(arguments: Namespace) -> Container:
     """Put together what a command that talks to the broker needs. Raises SettingsError, TaskModuleError."""
     loaded = loaded_of(arguments)
     settings = loaded.settings
+    # what could not be reached is to be called what it is
+    arguments.default_broker = None if "DTQ_REDIS_URL" in loaded.given else settings.redis_url
     if "DTQ_LOG_LEVEL" not in loaded.given:
         # the answer says what was done; a log line beside it would only repeat that
         settings = replace(settings, log_level="WARNING")

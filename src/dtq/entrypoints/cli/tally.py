@@ -39,8 +39,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 class Tally:
     """Counts lines and tells of them: of each to programs, of bad ones to people."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, default_broker: str | None) -> None:
         self.stop: DtqError | None = None
+        self._default_broker = default_broker
         self._as_json = as_json
         self._submitted = 0
         self._duplicates = 0
@@ -86,7 +87,7 @@ class Tally:
     def held_up(self, by: DtqError, *, at: int) -> None:
         """Tell people, once until things move again, why nothing moves."""
         if not (self._is_held_up or self._as_json):
-            print_error(f"dtq: line {at}: {'; '.join(lines_of(by))}; trying again")
+            print_error(f"dtq: line {at}: {self._words(by)}; trying again")
         self._is_held_up = True
 
     def moved(self) -> None:
@@ -112,12 +113,15 @@ class Tally:
         unknown = f", {self._unknown} may have been submitted or not" if self._unknown else ""
         print_line(f"{self._submitted} submitted, {self._duplicates} already there, {self._rejected} rejected{unknown}")
         if self.stop is not None:
-            print_error(f"dtq: stopped at line {self._stopped_at}: {'; '.join(lines_of(self.stop))}")
+            print_error(f"dtq: stopped at line {self._stopped_at}: {self._words(self.stop)}")
         if not is_whole and self._without_key:
             print_error(
                 f"dtq: the same file again would submit {self._without_key} lines a second time, "
                 "because they have no idempotency_key"
             )
+
+    def _words(self, error: DtqError) -> str:
+        return "; ".join(lines_of(error, default_broker=self._default_broker))
 
     def _taken(self, line: int, task_id: str, *, status: TaskStatus | None, duplicate: bool = False) -> None:
         if self._as_json:
