@@ -134,6 +134,18 @@ async def test_a_held_entry_that_a_peer_has_taken_is_not_returned(harness: Harne
     assert [task.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=PEER))
 
 
+async def test_the_owner_of_a_held_entry_that_is_taken_counts_as_heard_of_now(harness: Harness) -> None:
+    task = await submit(harness)
+    (delivery,) = await take(harness, worker=WORKER)
+    await harness.backend.broker.release([delivery.receipt], worker=WORKER)
+
+    assert [delivery.receipt] == [one.receipt for one in await take(harness, worker=WORKER, held=[delivery.receipt])]
+
+    assert [] == list(await take(harness, worker=PEER, reap_idle=VISIBILITY))
+    await harness.advance(VISIBILITY)
+    assert [task.task_id] == [one.fields["task_id"] for one in await take(harness, worker=PEER, reap_idle=VISIBILITY)]
+
+
 async def test_a_held_entry_that_is_gone_is_not_returned(harness: Harness) -> None:
     task = await submit(harness)
     await take(harness)

@@ -125,8 +125,8 @@ class WorkQueue(Protocol):
         """Take up to *limit* entries for *worker*, from priority 9 down to 0, without waiting.
 
         Within a priority: entries of *held* (which this worker owns already) first, then, where *reap_idle* is given,
-        entries whose owner has been idle for that long, then fresh ones. Entries of *held* that do not fit stay owned
-        and are not returned. A paused queue gives nothing. A queue whose groups are lost is repaired. A record that
+        entries whose owner has been idle for that long, then fresh ones; the owner of what is taken counts as heard of
+        now, even if it had handed that back. Entries of *held* that do not fit stay owned and are not returned. A paused queue gives nothing. A queue whose groups are lost is repaired. A record that
         cannot be read makes only its own entry unreadable, which counts toward *limit*.
         """
         ...

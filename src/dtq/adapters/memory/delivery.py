@@ -67,6 +67,8 @@ def _take(
 ) -> list[EntryId]:
     now = state.clock.monotonic()
     taken = [entry_id for entry_id in held if stream.is_owner(worker, entry_id=entry_id)][:limit]
+    for entry_id in taken:
+        stream.hold(entry_id, owner=worker, idle_since=now)
     if reap_idle is not None:
         idle = reap_idle.total_seconds()
         room = limit - len(taken)

@@ -44,11 +44,12 @@ local function owns(stream, id)
   return #redis.call('XPENDING', stream, group, id, id, 1, worker) == 1
 end
 
+-- What is taken looks new, even if it was handed back meanwhile: else the next who reaps would take it from its run.
 local function take_held(band, stream)
   for _, id in ipairs(held[band]) do
     if wanted() == 0 then return end
-    local found = owns(stream, id) and redis.call('XRANGE', stream, id, id)
-    if found and #found == 1 then add(band, found[1]) end
+    local claimed = owns(stream, id) and redis.call('XCLAIM', stream, group, worker, 0, id)
+    if claimed and #claimed == 1 then add(band, claimed[1]) end
   end
 end
 
