@@ -66,13 +66,13 @@ def test_a_bomb_in_an_entry_ends_its_task_and_not_the_worker(site: Site, name: s
 
 
 def test_the_command_line_has_the_same_limit(site: Site) -> None:
-    texts = [nested(64), nested(65), arrays(5_000), nested(20_000)]
+    texts = [nested(64), nested(65), arrays(20_000)]
     with ThreadPoolExecutor(2) as pool:
         done = list(
             pool.map(lambda text: site.system.command("submit", "--type", "echo", "--payload", "-", text=text), texts)
         )
 
-    assert [0, 5, 5, 5] == [one.returncode for one in done]
+    assert [0, 5, 5] == [one.returncode for one in done]
     for refused in done[1:]:
         assert "dtq: payload: nested deeper than 64 levels" == refused.stderr.splitlines()[-1]
 

@@ -113,7 +113,7 @@ def test_a_thread_that_never_ends_costs_a_slot_and_neither_the_worker_nor_its_en
     assert 0 == worker.exit_code(within=WITHIN_S)
 
 
-@pytest.mark.parametrize(("task_type", "code"), [("leave", 0), ("leave", 7), ("fault", -signal.SIGSEGV)])
+@pytest.mark.parametrize(("task_type", "code"), [("leave", 0), ("fault", -signal.SIGSEGV)])
 def test_a_handler_that_ends_the_process_costs_its_attempts_and_no_other_task(
     system: System, task_type: str, code: int
 ) -> None:
