@@ -19,7 +19,7 @@ from dtq.domain.errors import (
 from dtq.handlers import PermanentError, RetryableError, TaskContext, idempotent_operation, task
 
 if TYPE_CHECKING:
-    from dtq.entrypoints.client import AsyncClient, Client, Submission, Submitted, TaskState
+    from dtq.entrypoints.client import AsyncClient, Client, NoResult, Submission, Submitted, TaskState
 
 __version__ = "0.1.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "DtqError",
     "IdempotencyInProgress",
     "InvalidTask",
+    "NoResult",
     "OutcomeUnknown",
     "PayloadTooLarge",
     "PermanentError",
@@ -49,7 +50,7 @@ __all__ = [
     "task",
 ]
 
-_OF_CLIENT = frozenset({"AsyncClient", "Client", "Submission", "Submitted", "TaskState"})
+_OF_CLIENT = frozenset({"AsyncClient", "Client", "NoResult", "Submission", "Submitted", "TaskState"})
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,10 @@
 """One client, whichever way its tasks go."""
 
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
-from msgspec import convert, json
+from msgspec import ValidationError, convert, json
 
 from dtq import AsyncClient, Submission
 from dtq.domain.errors import (
@@ -17,8 +18,8 @@ from dtq.domain.errors import (
 )
 from dtq.domain.json_text import written
 from dtq.domain.status import TaskStatus
-from dtq.entrypoints.client.direct import BrokerTransport
-from dtq.entrypoints.client.results import Submitted, TaskState
+from dtq.entrypoints.client.direct import BrokerTransport, registry_of
+from dtq.entrypoints.client.results import NoResult, Submitted, TaskState
 from dtq.entrypoints.container import Container
 from tests.entrypoints.client_ways import KEY, SOME_ID, Greeting, a_container, over_http
 
@@ -105,15 +106,54 @@ async def test_many_are_submitted_each_for_itself(way: Callable[..., AsyncClient
     ("result", "kind"), [({1: 0.5}, dict[int, float]), (b"ab", bytes), ({1, 2}, set[int])], ids=repr
 )
 def test_a_result_is_read_into_its_type(result: object, kind: type[object]) -> None:
-    task: TaskState = convert(
-        {
-            **dict.fromkeys(("task_id", "task_type", "queue"), "x"),
-            **dict.fromkeys(("priority", "attempt", "max_attempts", "timeout_ms"), 1),
-            **dict.fromkeys(("created_at", "available_at"), "2026-01-01T00:00:00Z"),
-            "status": "succeeded",
-            "result": json.decode(written(result)),
-        },
-        TaskState,
-    )
+    task = a_task(status="succeeded", result=json.decode(written(result)))
 
     assert result == task.result_as(kind)
+
+
+def a_task(**members: object) -> TaskState:
+    given = {
+        **dict.fromkeys(("task_id", "task_type", "queue"), "x"),
+        **dict.fromkeys(("priority", "attempt", "max_attempts", "timeout_ms"), 1),
+        **dict.fromkeys(("created_at", "available_at"), "2026-01-01T00:00:00Z"),
+    }
+    return convert({**given, **members}, TaskState)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"status": "dead_lettered", "error_class": "KeyError", "error_message": "'name'"},
+            r"task x has no result: it is dead_lettered \(KeyError: 'name'\)",
+        ),
+        ({"status": "running"}, "task x has no result: it is running$"),
+        ({"status": "cancelled"}, "task x has no result: it is cancelled$"),
+        ({"status": "succeeded", "result_truncated": True}, "it was larger than DTQ_RESULT_MAX_BYTES"),
+        ({"status": "succeeded", "result_expired": True}, "it was kept for DTQ_RESULT_RETENTION_S, which is over"),
+    ],
+)
+def test_what_has_no_result_says_why(members: dict[str, object], message: str) -> None:
+    with pytest.raises(NoResult, match=message):
+        a_task(**members).result_as(int)
+
+
+def test_a_result_of_another_type_is_told_from_none() -> None:
+    with pytest.raises(ValidationError):
+        a_task(status="succeeded", result="1").result_as(int)
+
+
+@pytest.mark.parametrize("wrong", [1, {"task_type": "greet"}, "greet"])
+async def test_what_is_no_submission_is_refused_by_its_place(way: Callable[..., AsyncClient], wrong: Any) -> None:
+    async with way() as client:
+        with pytest.raises(TypeError, match=r"submissions\[1\] must be a dtq.Submission, not "):
+            await client.submit_many([Submission("greet", {"name": "Ada"}), wrong])
+        with pytest.raises(TypeError, match=r"submit_many takes a list of dtq\.Submission, not one"):
+            await client.submit_many(Submission("greet", {"name": "Ada"}))  # type: ignore[arg-type]  # the mistake
+
+
+def test_tasks_of_a_client_may_be_named() -> None:
+    assert {"echo_task"} < registry_of("dtq.demo").task_types
+    assert registry_of(["dtq.demo"]).task_types == registry_of("dtq.demo").task_types
+    with pytest.raises(TypeError, match="neither a task module"):
+        registry_of(5)  # type: ignore[arg-type]  # the mistake itself

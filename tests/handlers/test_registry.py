@@ -142,3 +142,40 @@ def test_an_undeclared_function_is_refused() -> None:
 def test_the_public_names_are_at_the_top() -> None:
     assert (dtq.task, dtq.TaskContext) == (task, TaskContext)
     assert {"PermanentError", "RetryableError", "idempotent_operation"} < set(dtq.__all__)
+
+
+@pytest.mark.parametrize("name", [plain, None, 5])
+def test_a_declaration_without_a_name_is_told_so(name: Any) -> None:
+    with pytest.raises(TypeError, match=r'@task needs the name of its task type, as in @task\("charge"\), not '):
+        task(name)
+
+
+def nothing() -> None: ...
+def payload_only(payload: dict[str, Any]) -> None: ...
+def three(payload: dict[str, Any], context: TaskContext, more: int) -> None: ...
+def by_name(*, payload: dict[str, Any], context: TaskContext) -> None: ...
+
+
+@pytest.mark.parametrize("function", [nothing, payload_only, three, by_name, functools.partial(plain, {})], ids=repr)
+def test_a_handler_that_cannot_take_payload_and_context_is_refused(function: Callable[..., object]) -> None:
+    with pytest.raises(
+        TypeError, match=r"task type 'bad': .* is called with a payload and a context, which it cannot take: "
+    ):
+        task("bad")(function)
+
+
+def with_default(payload: dict[str, Any], context: TaskContext, more: int = 0) -> None: ...
+def any_number(*arguments: object) -> None: ...
+
+
+def injecting(function: Callable[..., object]) -> Callable[..., object]:
+    @functools.wraps(function)
+    def outer(payload: object, context: object) -> object:
+        return function(payload, context, 5)
+
+    return outer
+
+
+@pytest.mark.parametrize("function", [with_default, any_number, injecting(three), functools.partial(three, more=1)])
+def test_a_handler_that_can_take_payload_and_context_may_take_more(function: Callable[..., object]) -> None:
+    assert ["good"] == [handler.name for handler in Registry.of(task("good")(function))]

@@ -47,3 +47,15 @@ async def never(payload: dict[str, Any], ctx: TaskContext) -> None:
 async def hang(payload: dict[str, Any], ctx: TaskContext) -> None:
     del payload, ctx
     await asyncio.Event().wait()
+
+
+@task("broken_in_thread")
+def broken_in_thread(payload: dict[str, Any], ctx: TaskContext) -> None:
+    del payload, ctx
+    raise PermanentError("no attempt can succeed")
+
+
+@task("no_json")
+async def no_json(payload: dict[str, Any], ctx: TaskContext) -> object:
+    del payload, ctx
+    return object()

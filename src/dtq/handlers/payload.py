@@ -113,7 +113,7 @@ def _is_optional_object(info: Any) -> bool:
 
 def _first_annotation(function: Callable[..., object], *, owner: str) -> Any:
     try:
-        parameters = list(_signature(function).parameters.values())
+        parameters = list(signature_of(function).parameters.values())
     except (TypeError, ValueError):
         # a builtin tells nothing of its parameters
         return None
@@ -134,12 +134,13 @@ def _first_annotation(function: Callable[..., object], *, owner: str) -> Any:
     return hints["payload"]
 
 
-def _signature(function: Callable[..., object]) -> inspect.Signature:
+def signature_of(function: Callable[..., object], *, follow_wrapped: bool = True) -> inspect.Signature:
+    """Return a function's parameters, its annotations unread. Raises TypeError or ValueError where they are unknown."""
     if sys.version_info >= (3, 14):
         from annotationlib import Format  # noqa: PLC0415 - not there before
 
-        return inspect.signature(function, annotation_format=Format.STRING)
-    return inspect.signature(function)
+        return inspect.signature(function, follow_wrapped=follow_wrapped, annotation_format=Format.STRING)
+    return inspect.signature(function, follow_wrapped=follow_wrapped)
 
 
 def _globals_of(function: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dtq.domain.admission import TASK_TYPE_PATTERN
 from dtq.domain.errors import FieldProblem
-from dtq.handlers.payload import JsonSchema, PayloadInvalid, PayloadType, payload_type, read_payload
+from dtq.handlers.payload import JsonSchema, PayloadInvalid, PayloadType, payload_type, read_payload, signature_of
 
 _MARK: Final = "__dtq_handler__"
 _DECLARED: Final = "__dtq_declared__"
@@ -53,10 +53,13 @@ def task(
     are retried beside those that always are. *cpu_bound* marks a handler that holds the interpreter while it runs.
     *payload* is the type of its payload, a msgspec Struct, a TypedDict or a dataclass, where the annotation of the
     first parameter does not say it: payloads that are not of this type are refused, and the handler is given one.
-    Raises ValueError for a name outside ``[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}``, for what is no exception class in
+    Raises TypeError where the name is left out, and for a function that cannot be called with a payload and a context;
+    ValueError for a name outside ``[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}``, for what is no exception class in
     *retry_on*, and for a second declaration of one function. Other decorators stand below this one. Of two functions of
     one module that share a task type or a Python name none counts: where the module is collected, that is refused.
     """
+    if not isinstance(name, str):
+        raise TypeError(f'@task needs the name of its task type, as in @task("charge"), not {name!r}')
     if not TASK_TYPE_PATTERN.fullmatch(name):
         message = f"task type {name!r} must match {TASK_TYPE_PATTERN.pattern}"
         raise ValueError(message)
@@ -68,6 +71,7 @@ def task(
         if _MARK in getattr(function, "__dict__", {}):
             message = f"{function!r} is declared as a task already"
             raise DuplicateHandler(message)
+        _refuse_other_parameters(function, name=name)
         is_async = any(inspect.iscoroutinefunction(layer) for layer in _layers(function))
         handler = Handler(
             name=name,
@@ -160,6 +164,21 @@ class Registry:
 def _resolved(handler: Handler) -> Handler:
     kind = payload_type(handler.function, declared=handler.payload, owner=f"task type {handler.name!r}")
     return replace(handler, payload=kind)
+
+
+def _refuse_other_parameters(function: Callable[..., object], *, name: str) -> None:
+    try:
+        # what is called is the outermost wrapper, whatever it wraps
+        signature = signature_of(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        # a builtin tells nothing of its parameters
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        called = getattr(function, "__qualname__", repr(function))
+        message = f"task type {name!r}: {called} is called with a payload and a context, which it cannot take: {error}"
+        raise TypeError(message) from error
 
 
 def _note(handler: Handler, *, frame: FrameType | None) -> None:

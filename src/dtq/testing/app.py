@@ -1,24 +1,26 @@
 """A whole dtq in memory, for tests with an event loop."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Self
 
-import msgspec
 from dependency_injector import providers
 
-from dtq.entrypoints.client import AsyncClient, TaskState
-from dtq.entrypoints.client.direct import BrokerTransport, Tasks, registry_of
-from dtq.entrypoints.config import load
+from dtq.entrypoints.client import AsyncClient, Client, TaskState
+from dtq.entrypoints.client.direct import BrokerTransport, Tasks
 from dtq.entrypoints.container import build, standing_still
 from dtq.entrypoints.part_options import backend_options
 from dtq.handlers.registry import Registry
-from dtq.testing.recorder import Recorder, shown
+from dtq.testing.enqueued import Enqueued
+from dtq.testing.failures import RUNS_A_HANDLER, Failures
+from dtq.testing.given import registry_given, settings_given
+from dtq.testing.recorder import Recorder
 from dtq.testing.running import MiddleChance, Runner, TooMuchWork
+from dtq.testing.threads import FromThreads
 
 LIMIT: Final = 1_000
 PATIENCE: Final = 5.0
-_SHOWN: Final = 10
 
 
 class App:
@@ -27,21 +29,41 @@ class App:
     Nothing runs by itself: `drain` runs what is due, and what becomes due by that. Each app is a world of its own.
     """
 
-    def __init__(self, tasks: Tasks | Registry, *, settings: Mapping[str, str] | None = None) -> None:
-        """Take task modules or declared functions, and DTQ_ settings; those of the environment do not count."""
-        registry = tasks if isinstance(tasks, Registry) else registry_of(tasks)
-        loaded = load(environment=settings or {})
-        self._recorder = Recorder()
-        self._container = build(loaded.settings, registry=registry, service="testing")
-        backend, self._clock = standing_still(backend_options(loaded.settings))
+    def __init__(self, tasks: Tasks | Registry | None, *, settings: Mapping[str, str] | None = None) -> None:
+        """Take task modules, their names, or declared functions, and DTQ_ settings; the environment's do not count."""
+        registry = registry_given(tasks)
+        read = settings_given(settings)
+        self._failures = Failures()
+        self._recorder = Recorder(self._failures.failed)
+        self._enqueued = Enqueued(self._recorder, registry=registry)
+        self._container = build(read, registry=registry, service="testing")
+        backend, self._clock = standing_still(backend_options(read))
         self._broker = backend.broker
         self._container.backend.override(providers.Object(backend))
         self._container.log.override(providers.Object(self._recorder))
         self._container.chance.override(providers.Object(MiddleChance()))
-        self._registry = registry
+        self._handlers = self._failures.watched(registry)
         self._runner: Runner | None = None
-        self.transport = _DrainingTransport(self, BrokerTransport(self._container))
-        self.client = AsyncClient(self.transport)
+        self._turn = asyncio.Lock()
+        self._threads = FromThreads()
+        self.transport = _DrainingTransport(BrokerTransport(self._container), run_until_ended=self._wait_for)
+        self._client = AsyncClient(self.transport)
+        self._sync_client = Client(self.transport, run=self._threads.run)
+
+    @property
+    def client(self) -> AsyncClient:
+        """The client of the test, of async handlers, and of whatever else runs on its loop."""
+        return self._client
+
+    @property
+    def sync_client(self) -> Client:
+        """A client for sync handlers: they run in threads, and cannot await."""
+        return self._sync_client
+
+    @property
+    def errors(self) -> list[BaseException]:
+        """What handlers have raised, in this order; to raise one again shows where it came from."""
+        return list(self._failures.errors)
 
     @property
     def now(self) -> datetime:
@@ -50,6 +72,10 @@ class App:
 
     async def advance(self, by: timedelta) -> None:
         """Move the clock; what becomes due by that runs at the next `drain`."""
+        if not isinstance(by, timedelta):
+            raise TypeError(f"advance takes a timedelta, such as timedelta(seconds=60), not {by!r}")
+        if by < timedelta():
+            raise ValueError(f"advance moves the clock forward, not by {by}")
         await self._clock.advance(by)
 
     async def drain(self, *, limit: int = LIMIT, patience: float = PATIENCE) -> list[TaskState]:
@@ -68,46 +94,45 @@ class App:
         self, task_type: str | None = None, *, payload: Any = None, queue: str | None = None
     ) -> list[TaskState]:
         """Return the tasks that have not ended yet and are as described, in the order of their submission."""
-        wanted = None if payload is None else msgspec.to_builtins(payload)
-        return [
-            task
-            for task in self._recorder.alive()
-            if task_type in {None, task.task_type}
-            and queue in {None, task.queue}
-            and (wanted is None or wanted == task.payload)
-        ]
+        return self._enqueued.find(task_type, payload=payload, queue=queue)
 
     def assert_enqueued(
         self, task_type: str, *, payload: Any = None, queue: str | None = None, count: int | None = None
     ) -> list[TaskState]:
         """Return the tasks that wait and are as described; fail unless there are *count*, by default at least one.
 
-        The payload is compared as a whole; it may be of the handler's payload type.
+        A Struct or a dataclass is compared as such, defaults filled in; a mapping as a whole with what was submitted.
         """
-        found = self.enqueued(task_type, payload=payload, queue=queue)
-        if len(found) == count or (count is None and found):
-            return found
-        words = [task_type, "" if payload is None else repr(payload), "" if queue is None else f"in {queue}"]
-        alive = self._recorder.alive()
-        others = "\n".join(f"  {shown(task)}" for task in alive[:_SHOWN]) or "  nothing"
-        more = f"\n  and {len(alive) - _SHOWN} more" if len(alive) > _SHOWN else ""
-        expected = "at least 1" if count is None else str(count)
-        described = " ".join(filter(None, words))
-        raise AssertionError(f"{len(found)} enqueued of {described}, expected {expected}; waiting are:\n{others}{more}")
+        return self._enqueued.require(task_type, payload=payload, queue=queue, count=count)
 
     def close(self) -> None:
         """Let go of whatever still runs."""
         if self._runner is not None:
             self._runner.close()
 
+    async def __aenter__(self) -> Self:
+        """Close at the end of the block."""
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
     async def _ended_by(
         self, run: Callable[["_Attempts"], Awaitable[None]], *, limit: int, patience: float
     ) -> list[TaskState]:
-        seen = len(self._recorder.ended)
-        if self._runner is None:
-            self._runner = Runner(self._container, registry=self._registry, observer=self._recorder)
-        await run(_Attempts(self._runner, limit=limit, patience=patience))
-        return [await self.client.get(task_id) for task_id in self._recorder.ended[seen:]]
+        if RUNS_A_HANDLER.get():
+            raise RuntimeError(
+                "a handler must not wait for other tasks, nor drain: it would keep its slot meanwhile, which a worker "
+                "may need for just those tasks. Submit the next step, and let it go on from there"
+            )
+        async with self._turn:
+            self._threads.loop = asyncio.get_running_loop()
+            seen = len(self._recorder.ended)
+            if self._runner is None:
+                self._runner = Runner(self._container, registry=self._handlers, observer=self._recorder)
+            await run(_Attempts(self._runner, limit=limit, patience=patience))
+            return [await self._client.get(task_id) for task_id in self._recorder.ended[seen:]]
 
     async def _run_due(self, attempts: "_Attempts") -> None:
         while await attempts.next():
@@ -120,6 +145,22 @@ class App:
             if due is None:
                 return
             await self._clock.advance(due - self.now)
+
+    async def _wait_for(self, has_ended: Callable[[], Awaitable[bool]], within: timedelta) -> None:
+        """Run what is due until *has_ended*, and move the clock by *within* at most."""
+        ends_at = self.now + within
+
+        async def wait(attempts: _Attempts) -> None:
+            while not await has_ended():
+                if await attempts.next():
+                    continue
+                due = await self._broker.next_due()
+                is_in_time = due is not None and due <= ends_at
+                await self._clock.advance(max(timedelta(), (due if due and is_in_time else ends_at) - self.now))
+                if not is_in_time:
+                    return
+
+        await self._ended_by(wait, limit=LIMIT, patience=PATIENCE)
 
 
 class _Attempts:
@@ -142,11 +183,16 @@ class _Attempts:
 
 
 class _DrainingTransport:
-    """The way to an app's broker, on which waiting for a task means to run what is due."""
+    """The way to an app's broker, on which waiting for a task means to run what is due until it ends."""
 
-    def __init__(self, app: App, inner: BrokerTransport) -> None:
-        self._app = app
+    def __init__(
+        self,
+        inner: BrokerTransport,
+        *,
+        run_until_ended: Callable[[Callable[[], Awaitable[bool]], timedelta], Awaitable[None]],
+    ) -> None:
         self._inner = inner
+        self._run_until_ended = run_until_ended
         self.submit = inner.submit
         self.submit_many = inner.submit_many
         self.get = inner.get
@@ -154,7 +200,10 @@ class _DrainingTransport:
         self.close = inner.close
 
     async def ended(self, task_id: str, *, within: float) -> TaskState:
-        """Run everything, and return the task."""
-        del within
-        await self._app.drain()
+        """Return the task when it has ended, or as it is after *within* seconds of the test's clock."""
+
+        async def has_ended() -> bool:
+            return (await self._inner.get(task_id)).is_terminal
+
+        await self._run_until_ended(has_ended, timedelta(seconds=within))
         return await self._inner.get(task_id)

@@ -1,15 +1,15 @@
 """The client of programs with an event loop."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Self, Unpack
+from typing import Final, Self, Unpack
 from urllib.parse import urlsplit
 
+from dtq.application.admitting import MAX_SUBMISSIONS
 from dtq.application.requests import known_task_id
-from dtq.application.tasks import MAX_SUBMISSIONS
 from dtq.application.waiting import LONGEST
 from dtq.domain.errors import DtqError
 from dtq.entrypoints.client.direct import Tasks, connect
-from dtq.entrypoints.client.results import Cancelled, Options, Submission, Submitted, TaskState, fields_of
+from dtq.entrypoints.client.results import Cancelled, Options, Payload, Submission, Submitted, TaskState, fields_of
 from dtq.entrypoints.client.transport import Transport
 
 TIMEOUT: Final = 10.0
@@ -43,7 +43,7 @@ class AsyncClient:
             else _transport(url, tasks=tasks, api_key=api_key, timeout=timeout, retries=retries)
         )
 
-    async def submit(self, task_type: str, payload: Any = None, **options: Unpack[Options]) -> Submitted:
+    async def submit(self, task_type: str, payload: Payload | None = None, **options: Unpack[Options]) -> Submitted:
         """Submit a task. The payload is a mapping, or of the handler's payload type; None is an empty one.
 
         Raises InvalidTask, UnknownTaskType, PayloadTooLarge, QueueFull, IdempotencyInProgress where the key belongs to
@@ -55,8 +55,11 @@ class AsyncClient:
     async def submit_many(self, submissions: Iterable[Submission]) -> list[Submitted | DtqError]:
         """Submit any number of tasks, 1,000 a request; each gets the answer it would get alone, errors as values.
 
-        Raises where a request as a whole fails: what the requests before it submitted stays so.
+        Raises where a request as a whole fails: what the requests before it submitted stays so; and TypeError for
+        what is no Submission.
         """
+        if not isinstance(submissions, Iterable):
+            raise TypeError(f"submit_many takes a list of dtq.Submission, not one {type(submissions).__name__}")
         answers: list[Submitted | DtqError] = []
         for some in _batches(submissions):
             prepared = [_prepared(submission) for submission in some]
@@ -120,7 +123,9 @@ def _prepared(submission: Submission) -> dict[str, object] | DtqError:
 
 def _batches(submissions: Iterable[Submission]) -> Iterator[Sequence[Submission]]:
     batch: list[Submission] = []
-    for submission in submissions:
+    for place, submission in enumerate(submissions):
+        if not isinstance(submission, Submission):
+            raise TypeError(f"submissions[{place}] must be a dtq.Submission, not {type(submission).__name__}")
         batch.append(submission)
         if len(batch) == MAX_SUBMISSIONS:
             yield batch

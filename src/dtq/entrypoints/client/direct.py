@@ -19,8 +19,9 @@ from dtq.entrypoints.modules import load_registry
 from dtq.entrypoints.views import full
 from dtq.handlers.registry import Registry
 
-Tasks = Iterable[ModuleType | Callable[..., object]]
-"""Task modules, and functions that were declared with @task."""
+OneTask = ModuleType | str | Callable[..., object]
+Tasks = OneTask | Iterable[OneTask]
+"""Task modules, their names, and functions that were declared with @task: one, or any number of them."""
 
 
 class BrokerTransport:
@@ -73,9 +74,22 @@ def connect(url: str, *, tasks: Tasks) -> BrokerTransport:
 
 
 def registry_of(tasks: Tasks) -> Registry:
-    """Collect the handlers of modules and of declared functions."""
-    found = [Registry.from_modules([one]) if isinstance(one, ModuleType) else Registry.of(one) for one in tasks]
-    return Registry(handler for registry in found for handler in registry)
+    """Collect the handlers of modules and of declared functions. Raises TypeError for anything else."""
+    return Registry(handler for one in _each(tasks) for handler in _registry_of_one(one))
+
+
+def _each(tasks: object) -> Iterable[object]:
+    return tasks if isinstance(tasks, Iterable) and not isinstance(tasks, str) and not callable(tasks) else [tasks]
+
+
+def _registry_of_one(one: object) -> Registry:
+    if isinstance(one, ModuleType):
+        return Registry.from_modules([one])
+    if isinstance(one, str):
+        return load_registry([one])
+    if callable(one):
+        return Registry.of(one)
+    raise TypeError(f"{one!r} is neither a task module, nor the name of one, nor a function with @task")
 
 
 def state_of(view: TaskView) -> TaskState:

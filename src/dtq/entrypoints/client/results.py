@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict, TypeVar
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from dtq.domain.errors import FieldProblem, InvalidTask
+from dtq.domain.errors import DtqError, FieldProblem, InvalidTask
 from dtq.domain.json_text import written
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.entrypoints.views import AttemptBody
@@ -15,6 +15,22 @@ from dtq.entrypoints.views import AttemptBody
 T = TypeVar("T")
 Fields = Mapping[str, object]
 """A submission as it is admitted: payload and metadata as JSON text."""
+
+
+class DataclassInstance(Protocol):
+    """A value whose class was made by ``dataclasses.dataclass``."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Payload = Mapping[str, object] | Struct | DataclassInstance
+"""What can be submitted: a mapping, also a TypedDict, or a value of the handler's payload type."""
+
+
+class NoResult(DtqError):
+    """A task has no result that could be read: it has not succeeded, or what it returned is not kept."""
+
+    code = "NO_RESULT"
 
 
 class Options(TypedDict, total=False):
@@ -33,7 +49,7 @@ class Submission(Struct, frozen=True):
     """A task to be run. The payload is a mapping, or of the handler's own payload type."""
 
     task_type: str
-    payload: Any = {}
+    payload: Payload = {}
     queue: str | None = None
     idempotency_key: str | None = None
     max_attempts: int | None = None
@@ -103,8 +119,22 @@ class TaskState(Struct, frozen=True, kw_only=True):
         return self.status is TaskStatus.SUCCEEDED
 
     def result_as(self, kind: type[T]) -> T:
-        """Return the result as a value of *kind*, such as a Struct. Raises msgspec.ValidationError."""
+        """Return the result as a value of *kind*, such as a Struct.
+
+        Raises NoResult, whose message says why there is none, or msgspec.ValidationError where it is of another kind.
+        """
+        missing = self._why_no_result()
+        if missing:
+            raise NoResult(f"task {self.task_id} has no result: {missing}")
         return msgspec.convert(self.result, kind, str_keys=True)
+
+    def _why_no_result(self) -> str:
+        if not self.succeeded:
+            failed = "" if self.error_class is None else f" ({self.error_class}: {self.error_message})"
+            return f"it is {self.status}{failed}"
+        if self.result_truncated:
+            return "it was larger than DTQ_RESULT_MAX_BYTES"
+        return "it was kept for DTQ_RESULT_RETENTION_S, which is over" if self.result_expired else ""
 
 
 def fields_of(submission: Submission) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar, Unpack
 from dtq.domain.errors import DtqError
 from dtq.entrypoints.client.asynchronous import RETRIES, TIMEOUT, AsyncClient
 from dtq.entrypoints.client.direct import Tasks
-from dtq.entrypoints.client.results import Cancelled, Options, Submission, Submitted, TaskState
+from dtq.entrypoints.client.results import Cancelled, Options, Payload, Submission, Submitted, TaskState
 from dtq.entrypoints.client.transport import Transport
 
 T = TypeVar("T")
@@ -34,11 +34,11 @@ class Client:
     ) -> None:
         """Name the API or the broker; see AsyncClient. *run* runs coroutines where the caller has a loop for them."""
         self._client = AsyncClient(url, tasks=tasks, api_key=api_key, timeout=timeout, retries=retries)
-        loop = _LoopThread()
+        loop = LoopThread()
         self._run: Run = run or loop.run
         self._end: Callable[[], None] = loop.stop
 
-    def submit(self, task_type: str, payload: Any = None, **options: Unpack[Options]) -> Submitted:
+    def submit(self, task_type: str, payload: Payload | None = None, **options: Unpack[Options]) -> Submitted:
         """Submit a task; see AsyncClient.submit."""
         return self._wait_for(self._client.submit(task_type, payload, **options))
 
@@ -76,7 +76,7 @@ class Client:
         return result
 
 
-class _LoopThread:
+class LoopThread:
     """An event loop in a thread of its own, begun when it is first needed; it ends with its process."""
 
     def __init__(self) -> None:
