@@ -24,9 +24,9 @@ def submitted(printed: Printed, *arguments: str) -> str:
     return task_id
 
 
-def end(backend: Backend, outcome: Outcome) -> None:
+def end(backend: Backend, outcome: Outcome, *, queue: str = "default") -> None:
     async def both() -> None:
-        await finish_with(backend, await start_next(backend), outcome)
+        await finish_with(backend, await start_next(backend, queue=queue), outcome)
 
     asyncio.run(both())
 

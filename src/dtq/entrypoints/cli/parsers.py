@@ -74,6 +74,11 @@ def add_task_id(parser: ArgumentParser) -> None:
     parser.add_argument("task_id", metavar="TASK_ID", help="what submitting it printed, and what lists show")
 
 
+def add_task_ids(parser: ArgumentParser) -> None:
+    """Ask for the ids of tasks, one or more."""
+    parser.add_argument("task_ids", nargs="+", metavar="TASK_ID", help="one id or more, as `dtq dlq list` shows them")
+
+
 def add_limit(parser: ArgumentParser) -> None:
     """Offer ``--limit``."""
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many: 1..500 (default: 50)")
