@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from dtq.application.pace import PIECE_BYTES, TURNS
 from dtq.domain.outcome import Succeeded
+from tests.application.test_pace import Rounds
 from tests.entrypoints.conftest import Api, MakeApi
 from tests.entrypoints.driver import finish_with, start_next
+from tests.entrypoints.serving import serving
 
 JSON = {"Content-Type": "application/json"}
 GOOD: dict[str, Any] = {"task_type": "greet", "payload": {}}
@@ -123,6 +126,47 @@ async def test_a_single_submission_keeps_its_own_limit(make_api: MakeApi) -> Non
     answer = await api.client.post("/api/v1/tasks", content=b"x" * 70_000, headers=JSON)
 
     assert (413, "the request is larger than 66536 bytes") == (answer.status_code, answer.json()["detail"])
+
+
+async def test_an_item_that_is_too_large_to_be_any_is_not_looked_into(make_api: MakeApi) -> None:
+    api = await make_api({"DTQ_MAX_PAYLOAD_BYTES": "1000"})
+
+    def no_task(size: int) -> dict[str, str]:
+        return {"a": "x" * (size - len('{"a": ""}'))}
+
+    body = json.dumps({"tasks": [GOOD, no_task(1000 + 65_536), no_task(1000 + 65_537), GOOD]})
+    answer = await api.client.post("/api/v1/tasks/batch", content=body, headers=JSON)
+
+    assert [(202, None), (400, "INVALID_TASK"), (413, "PAYLOAD_TOO_LARGE"), (202, None)] == codes(answer.json())
+    assert "item: 66537 bytes, at most 66536 are allowed" == answer.json()["results"][2]["problem"]["detail"]
+
+
+async def rounds_of(api: Api, content: str) -> int:
+    """How often the loop goes round until a batch is answered."""
+    rounds = Rounds()
+    async with serving(api.backend) as client:
+        answer = await client.post("/api/v1/tasks/batch", content=content, headers=JSON)
+    rounds.end()
+    assert 200 == answer.status_code
+    return rounds.count
+
+
+async def test_others_have_the_loop_between_items(api: Api) -> None:
+    # more than an item may have, so that it is only read
+    item = json.dumps({**GOOD, "payload": {"a": "x" * 6 * PIECE_BYTES}})
+
+    one, ten = [await rounds_of(api, f'{{"tasks": [{", ".join([item] * count)}]}}') for count in (1, 10)]
+
+    assert ten - one == 9 * TURNS
+
+
+async def test_others_have_the_loop_while_a_deep_item_is_looked_for(api: Api) -> None:
+    deep = "[" * 3_000 + "]" * 3_000
+    few, many = [
+        await rounds_of(api, f'{{"tasks": [{deep}, [{", ".join(["0, []"] * count)}]]}}') for count in (10, 50_000)
+    ]
+
+    assert many - few >= 9 * TURNS
 
 
 async def test_each_item_carries_its_own_key(api: Api) -> None:

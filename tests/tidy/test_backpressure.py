@@ -5,11 +5,12 @@ from typing import get_args
 
 import pytest
 
+from dtq.application.admitting import MAX_SUBMISSIONS
 from dtq.application.group_commit import MAX_BATCH
 from dtq.application.patience import CALL_DEADLINE
 from dtq.application.readings import FRESH
 from dtq.application.refill import LONGEST_S
-from dtq.application.tasks import MAX_SUBMISSIONS, MAX_WAITING_BYTES, RECORD_BYTES
+from dtq.application.tasks import MAX_WAITING_BYTES, RECORD_BYTES
 from dtq.application.waiting import MAX_WAITERS
 from dtq.domain.admission import MAX_METADATA_BYTES
 from dtq.entrypoints.config import Settings, variable

@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
+from dtq.application.admitting import admitted
 from dtq.application.audit import AuditTrail
 from dtq.application.group_commit import GroupCommit
 from dtq.application.observers import Observers
@@ -25,7 +26,6 @@ from dtq.domain.errors import (
     BrokerUnavailable,
     CancelRequested,
     DtqError,
-    FieldProblem,
     IdempotencyInProgress,
     OutcomeUnknown,
     QueueFull,
@@ -53,9 +53,6 @@ from dtq.ports.workers import Signal, SignalKind, Signals
 
 MAX_TRIES: Final = 5
 """How often a submission is sent again because its key was taken over by a rival, or because it stopped half-way."""
-
-MAX_SUBMISSIONS: Final = 1_000
-"""The most tasks that one call may submit."""
 
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 """How much may wait for its turn while the broker is slow, of submissions and of cancellations each."""
@@ -124,9 +121,9 @@ class TaskService:
 
     async def submit_many(self, submissions: Sequence[Mapping[str, object]]) -> Sequence[Submitted | DtqError]:
         """Submit up to 1,000 tasks in a few requests; each gets the answer it would get alone, errors as values."""
-        if not 0 < len(submissions) <= MAX_SUBMISSIONS:
-            refuse([FieldProblem("submissions", f"must be 1..{MAX_SUBMISSIONS} tasks, not {len(submissions)}")])
-        return await asyncio.gather(*[self._submit_or_error(fields) for fields in submissions])
+        specs = await admitted(submissions, rules=self._rules, observer=self._observer, clock=self._clock)
+        pairs = zip(specs, submissions, strict=True)
+        return await asyncio.gather(*[self._created_or_error(spec, fields) for spec, fields in pairs])
 
     def rejected(self, reason: str) -> None:
         """Take note of a submission that was refused, for one of a few reasons, before it could be read."""
@@ -260,9 +257,12 @@ class TaskService:
             case _:
                 assert_never(answer)
 
-    async def _submit_or_error(self, fields: Mapping[str, object]) -> Submitted | DtqError:
+    async def _created_or_error(self, spec: TaskSpec | DtqError, fields: Mapping[str, object]) -> Submitted | DtqError:
+        if isinstance(spec, DtqError):
+            return spec
         try:
-            return await self.submit(fields)
+            with rejections(self._observer, fields):
+                return await self._create(spec)
         except DtqError as error:
             return error
 

@@ -2,6 +2,8 @@
 
 import math
 import re
+from array import array
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -9,15 +11,16 @@ import msgspec
 MAX_DEPTH: Final = 64
 """How deep arrays and objects may nest."""
 
-# Ends an open string at the end of the text: a pattern that cannot fail cannot be made to try again from every quote.
-_STRINGS: Final = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_AS_STEPS: Final = bytes.maketrans(b"[{]}", array("b", [1, 1, -1, -1]).tobytes())
+
+# The parser takes 10 us for each number of such a size, a hundred times as long as for others: half a second a payload.
+_SLOW_NUMBER: Final = re.compile(r"[eE]\+?0*[23][0-9]{2}")
 _LONE_SURROGATE: Final = re.compile(
     r"(?i)(?<!\\)(?:\\\\)*(?:\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2})"
 )
 _MAYBE_NOT_FINITE: Final = re.compile(rb'null|"-?(?:nan|inf)":')
 """What NaN and the infinities come out as, alone and as a key; other things may look like that too."""
-
-_BRACKETS: Final = re.compile(r"[\[{\]}]")
 
 
 class JsonProblem(ValueError):
@@ -51,7 +54,7 @@ def parse(text: str) -> object:
         message = f"nested deeper than {MAX_DEPTH} levels"
         raise JsonProblem(message)
     try:
-        return msgspec.json.decode(text)
+        return (_decode_slow if _SLOW_NUMBER.search(text) else msgspec.json.decode)(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise JsonProblem(malformed(error, text)) from error
 
@@ -67,14 +70,30 @@ def malformed(error: Exception, text: str) -> str:
 
 
 def is_too_deep(text: str) -> bool:
-    """Tell whether arrays and objects nest deeper than the limit; a count of brackets settles the common case."""
+    """Tell whether arrays and objects nest deeper than the limit; a count of brackets settles the common case.
+
+    Strangers choose how many brackets there are, so the interpreter makes no step for each.
+    """
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
-    depth = deepest = 0
-    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest > MAX_DEPTH
+    if "\\" in text:
+        # whatever a backslash escapes, only a quote matters here, and the backslash before it
+        text = text.replace("\\\\", "").replace('\\"', "")
+    outside = "".join(text.split('"')[::2]).encode("utf-8", "surrogatepass")
+    steps = array("b", outside.translate(_AS_STEPS, _NOT_BRACKETS))
+    return max(accumulate(steps), default=0) > MAX_DEPTH
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        message = "Number out of range"
+        raise msgspec.ValidationError(message)
+    return value
+
+
+_decode_slow: Final = msgspec.json.Decoder(float_hook=_finite).decode
+"""Reads the same, by a step for each number with a point or an exponent."""
 
 
 def written(value: object) -> bytes:

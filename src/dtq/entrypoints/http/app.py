@@ -27,9 +27,6 @@ from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
 
-ENVELOPE_BYTES: Final = 65_536
-"""How much a request may be larger than the largest payload."""
-
 HANDSHAKES: Final = frozenset({"http.response.start", "websocket.accept", "websocket.http.response.start"})
 """The messages that carry the headers of an answer."""
 
@@ -71,7 +68,7 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
         middleware=[request_context(container.ids())],
         before_send=[_finish(container.ids())],
         lifespan=_lifespan(container, is_prepared=is_prepared),
-        request_max_body_size=settings.max_payload_bytes + ENVELOPE_BYTES,
+        request_max_body_size=settings.max_payload_bytes + routes.ENVELOPE_BYTES,
         openapi_config=openapi_config(container.rules(), registry=container.registry()),
         # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
         logging_config=None,

@@ -10,7 +10,9 @@ from litestar import post
 from litestar.di import NamedDependency
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from dtq.application.tasks import MAX_SUBMISSIONS, Submitted, TaskService
+from dtq.application.admitting import MAX_SUBMISSIONS
+from dtq.application.pace import PIECE_BYTES, Pace
+from dtq.application.tasks import Submitted, TaskService
 from dtq.domain.errors import DtqError, FieldProblem, InvalidRequest, PayloadTooLarge
 from dtq.domain.json_text import MAX_DEPTH
 from dtq.domain.status import TaskStatus
@@ -20,10 +22,12 @@ from dtq.entrypoints.http.errors import Problem, problem_of
 from dtq.entrypoints.http.metrics import refusals
 from dtq.entrypoints.http.queries import AnyRequest
 from dtq.entrypoints.http.schemas import check_content_type, task_fields
+from dtq.ports.backend import Backend
 
-MAX_BRACKETS: Final = 500_000
-"""A body with more of them is not looked through for the item that nests too deep."""
+MAX_TOKENS: Final = 1_000_000
+"""A body with more strings and brackets is not looked through for the item that nests too deep."""
 
+_TOKENS_AT_ONCE: Final = 10_000
 _TOKENS: Final = re.compile(rb'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
 _KEPT_DEPTH: Final = 2 * MAX_DEPTH
 
@@ -67,49 +71,58 @@ _decode: Final = msgspec.json.Decoder(_Batch).decode
         **problems("INVALID_REQUEST", "ORIGIN_NOT_ALLOWED", "PAYLOAD_TOO_LARGE"),
     },
 )
-async def submit_batch(request: AnyRequest, tasks: NamedDependency[TaskService]) -> BatchAnswer:
+async def submit_batch(
+    request: AnyRequest, tasks: NamedDependency[TaskService], backend: NamedDependency[Backend]
+) -> BatchAnswer:
     """Accept up to 1,000 tasks. Each is accepted or refused by itself; each may carry its own idempotency key."""
+    pace = Pace(backend.clock)
     with refusals(tasks):
         check_content_type(request.headers)
         if "idempotency-key" in request.headers:
             fault = "belongs to one task: name it in each item instead"
             raise InvalidRequest((FieldProblem("Idempotency-Key", fault),))
-        parts = _items(await request.body())
-    items = [_fields(item, tasks) for item in parts]
+        parts = await _items(await request.body(), pace)
+    limit: int = request.route_handler.opt["max_item_bytes"]
+    items: list[Mapping[str, object] | DtqError] = []
+    for part in parts:
+        items.append(_fields(part, tasks, limit=limit))
+        await pace.done(len(part))
     submissions = [item for item in items if not isinstance(item, DtqError)]
     answers = iter(await tasks.submit_many(submissions) if submissions else ())
     results = [item if isinstance(item, DtqError) else next(answers) for item in items]
     return _answer([_result(index, result) for index, result in enumerate(results)])
 
 
-def _items(body: bytes) -> Sequence[Raw]:
+async def _items(body: bytes, pace: Pace) -> Sequence[bytes]:
     """Part a request into its submissions. Raises InvalidRequest, or PayloadTooLarge."""
     try:
-        batch = _parted(body)
+        batch = await _parted(body, pace)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest((FieldProblem("body", f'must be a JSON object {{"tasks": [...]}}: {error}'),)) from error
     if not batch.tasks:
         raise InvalidRequest((FieldProblem("tasks", f"must be 1..{MAX_SUBMISSIONS} submissions"),))
     if len(batch.tasks) > MAX_SUBMISSIONS:
         raise PayloadTooLarge(size=len(batch.tasks), limit=MAX_SUBMISSIONS, field="tasks", unit="submissions")
-    return batch.tasks
+    return [bytes(item) for item in batch.tasks]
 
 
-def _parted(body: bytes) -> _Batch:
+async def _parted(body: bytes, pace: Pace) -> _Batch:
     try:
         return _decode(body)
     except RecursionError as error:
-        if body.count(b"[") + body.count(b"{") > MAX_BRACKETS:
+        if sum(map(body.count, (b"[", b"]", b"{", b"}"))) + body.count(b'"') // 2 > MAX_TOKENS:
             raise InvalidRequest((FieldProblem("body", f"nested deeper than {MAX_DEPTH} levels"),)) from error
     # one item that nests deeper than any parser follows is to harm no other
-    return _decode(_pruned(body))
+    return _decode(await _pruned(body, pace))
 
 
-def _pruned(body: bytes) -> bytes:
+async def _pruned(body: bytes, pace: Pace) -> bytes:
     """Leave out what nests so deep that it is refused anyway; what it stood in is still too deep."""
     kept: list[bytes] = []
     depth = begin = 0
-    for token in _TOKENS.finditer(body):
+    for number, token in enumerate(_TOKENS.finditer(body)):
+        if number % _TOKENS_AT_ONCE == 0:
+            await pace.done(PIECE_BYTES)
         match token.group():
             case b"[" | b"{":
                 depth += 1
@@ -125,10 +138,13 @@ def _pruned(body: bytes) -> bytes:
     return b"".join([*kept, body[begin:]])
 
 
-def _fields(item: Raw, tasks: TaskService) -> Mapping[str, object] | DtqError:
+def _fields(item: bytes, tasks: TaskService, *, limit: int) -> Mapping[str, object] | DtqError:
+    """Read a submission, and do not look into one that is too large to be any."""
     try:
         with refusals(tasks):
-            return task_fields(bytes(item))
+            if len(item) > limit:
+                raise PayloadTooLarge(size=len(item), limit=limit, field="item")
+            return task_fields(item)
     except DtqError as error:
         return error
 

@@ -15,6 +15,9 @@ from dtq.entrypoints.http.queries import refuse_unknown
 
 SECURITY_SCHEME: Final = "ApiKey"
 
+ENVELOPE_BYTES: Final = 65_536
+"""How much a request may be larger than the largest payload."""
+
 
 def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
     """Return the endpoints below /api/v1."""
@@ -26,9 +29,11 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
         guard.keep_out(connection, handler)
 
     submits: dict[str, Any] = {"tags": ["tasks"], "guards": [keep_out]}
+    request_bytes = settings.max_payload_bytes + ENVELOPE_BYTES
+    of_batches = {"request_max_body_size": settings.max_batch_bytes, "opt": {"max_item_bytes": request_bytes}}
     return [
         _open("/api/v1/tasks", submissions, **submits),
-        _open("/api/v1/tasks", [batch.submit_batch], request_max_body_size=settings.max_batch_bytes, **submits),
+        _open("/api/v1/tasks", [batch.submit_batch], **of_batches, **submits),
         _open("/", [queues.show_all, queues.show], tags=["queues"]),
         _open("/", [dead_letters.show_recent, dead_letters.show], tags=["dead letters"]),
         _open("/", [overview.show_workers, overview.show_worker, overview.show_audit, overview.show_task_types]),

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dtq.application.tasks import MAX_SUBMISSIONS
+from dtq.application.admitting import MAX_SUBMISSIONS
 from dtq.domain.admission import (
     DEFAULT_MAX_ATTEMPTS,
     DEFAULT_PRIORITY,
