@@ -138,6 +138,7 @@ def test_the_turns_of_reaping_are_spread() -> None:
             chance=Extreme(is_low=is_low),
             visibility_timeout=VISIBILITY,
             heartbeat_interval=timedelta(seconds=1),
+            beat_interval=timedelta(seconds=1),
         )
         for is_low in (True, False)
     ]
@@ -153,6 +154,7 @@ def test_a_reaping_that_was_asked_for_stays_due_until_a_sweep_has_got_to_the_low
         chance=Extreme(is_low=True),
         visibility_timeout=VISIBILITY,
         heartbeat_interval=timedelta(seconds=1),
+        beat_interval=timedelta(seconds=1),
     )
 
     reaping.ask()

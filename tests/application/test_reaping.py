@@ -41,6 +41,18 @@ async def test_a_lost_last_attempt_is_not_run_again(world: World) -> None:
     assert 1 == len(handlers.runs)
 
 
+async def test_a_newcomer_takes_nothing_from_peers_that_were_all_stopped_until_now(world: World) -> None:
+    await world.age_server()
+    await world.hire()
+    task_id = await world.submit("hold", timeout_ms=600_000)
+    world.let_pass(45)
+
+    await world.hire()
+    await world.advance(10)
+
+    assert (S.RUNNING, 1) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+
+
 async def test_a_long_task_is_not_taken_from_a_worker_that_lives(world: World) -> None:
     await world.age_server()
     await world.hire()
@@ -71,13 +83,16 @@ async def test_abandoned_work_of_a_band_comes_before_its_fresh_work_and_after_hi
     await world.age_server()
     first = await world.hire()
     lost = await world.submit("hold", priority=5)
+    second = await world.hire(concurrency=3)
     first.kill()
+    second.link.stall("fetch", "wait")
     await world.advance(35)
     fresh = await world.submit("hold", priority=5)
     higher = await world.submit("hold", priority=6)
     handlers.runs.clear()
 
-    await world.hire(concurrency=3)
+    second.link.go_on()
+    await world.settle()
 
     assert [higher, lost, fresh] == [context.task_id for context in handlers.runs]
 

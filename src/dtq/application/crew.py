@@ -66,6 +66,7 @@ class Crew:
             chance=tools.chance,
             visibility_timeout=settings.visibility_timeout,
             heartbeat_interval=settings.heartbeat_interval,
+            beat_interval=settings.beat_interval,
         )
         self.leases = Leases(
             tools.backend.broker, worker=settings.worker_id, in_flight=self.in_flight, observer=tools.observer

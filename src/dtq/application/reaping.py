@@ -11,6 +11,7 @@ HANDED_BACK: Final = timedelta(hours=12)
 
 _JUMP: Final = 1.0
 _CAUTIOUS_BEATS: Final = 2
+"""After how many of its beats whoever lives has been heard: one may just have been missed."""
 
 
 class Reaping:
@@ -21,12 +22,19 @@ class Reaping:
     """
 
     def __init__(
-        self, *, clock: Clock, chance: Chance, visibility_timeout: timedelta, heartbeat_interval: timedelta
+        self,
+        *,
+        clock: Clock,
+        chance: Chance,
+        visibility_timeout: timedelta,
+        heartbeat_interval: timedelta,
+        beat_interval: timedelta,
     ) -> None:
         self._clock = clock
         self._chance = chance
         self._visibility = visibility_timeout
         self._caution = _CAUTIOUS_BEATS * heartbeat_interval
+        self._first_look = _CAUTIOUS_BEATS * beat_interval
         self._opens_at = clock.monotonic()
         self._is_out = False
         self._is_asked = False
@@ -67,6 +75,10 @@ class Reaping:
         self._next_at = now + self._visibility.total_seconds() / 4 * self._chance.uniform(0.7, 1.0)
         if now < self._opens_at:
             self._next_at = min(self._next_at, self._opens_at)
+
+    def entered(self) -> None:
+        """Hold back for two beats: a newcomer cannot know what its peers have just lived through."""
+        self._hold_back(self._first_look)
 
     def outage(self) -> None:
         """Hold back: the broker is out of reach."""

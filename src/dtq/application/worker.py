@@ -166,6 +166,7 @@ class Worker:
                 self._crew.reaping.outage()
                 await self._stop.pause(backoff.pause())
                 continue
+            self._crew.reaping.entered()
             if facts.uptime < self._settings.visibility_timeout:
                 self._crew.reaping.outage()
             return heartbeat
