@@ -9,7 +9,8 @@ from typing import Final
 import pytest
 
 from dtq.domain.audit import AuditEntry
-from dtq.domain.outcome import Succeeded, classify
+from dtq.domain.lifecycle import KEPT_PREVIOUS_ATTEMPTS
+from dtq.domain.outcome import Succeeded, classify, unknown_task_type
 from dtq.entrypoints.cli import main
 from dtq.ports.backend import Backend
 from tests.entrypoints.command_fixtures import backend, printed
@@ -91,6 +92,63 @@ def test_who_looks_at_a_dead_letter_reads_what_to_do(backend: Backend, printed: 
     [attempt] = [line for line in out.splitlines() if line.startswith("history")]
     assert "attempt 1" in attempt
     assert "error_message the lamp is broken" in attempt
+    assert f"`dtq retry-dlq {task_id} --wait`" in err
+
+
+def test_attempts_of_earlier_lives_are_rows_of_the_history(backend: Backend, printed: Printed) -> None:
+    task_id = submitted(printed, "--metadata", '{"who": "me"}')
+    end(backend, BROKEN)
+    main(["retry-dlq", task_id])
+    end(backend, classify(KeyError("fuse"), retryable=()))
+    printed()
+
+    assert 0 == main(["get", task_id])
+
+    rows = [line.split(maxsplit=1) for line in printed()[0].splitlines()]
+    earlier, latest = [text for name, text in rows if name == "history"]
+    assert earlier.startswith("earlier life: attempt 1, started_at ")
+    assert "error_message the lamp is broken" in earlier
+    assert latest.startswith("attempt 1, ")
+    assert "fuse" in latest
+    assert ['{"who":"me"}'] == [text for name, text in rows if name == "metadata"]
+    assert [] == [text for name, text in rows if name == "discarded"]
+
+
+def test_earlier_attempts_that_are_not_kept_are_counted(backend: Backend, printed: Printed) -> None:
+    task_id = submitted(printed)
+    for _ in range(KEPT_PREVIOUS_ATTEMPTS + 2):
+        end(backend, BROKEN)
+        main(["retry-dlq", task_id])
+    printed()
+
+    assert 0 == main(["get", task_id])
+
+    history = [line for line in printed()[0].splitlines() if line.startswith("history")]
+    assert history[0].endswith("of earlier lives 2 more attempts, which are not kept")
+    assert 1 + KEPT_PREVIOUS_ATTEMPTS == len(history)
+
+
+def test_a_discarded_one_says_so_in_a_line_of_its_own(backend: Backend, printed: Printed) -> None:
+    task_id = dead(backend, printed)
+    main(["discard-dlq", task_id])
+    printed()
+
+    assert 0 == main(["get", task_id])
+
+    out, err = printed()
+    assert ["discarded", "yes"] in [line.split() for line in out.splitlines()]
+    assert ["metadata", "{}"] in [line.split() for line in out.splitlines()]
+    assert "retry-dlq" not in err
+
+
+def test_of_an_unknown_type_it_is_told_that_a_worker_lacks_it(backend: Backend, printed: Printed) -> None:
+    task_id = submitted(printed)
+    end(backend, unknown_task_type("greet"))
+
+    assert 0 == main(["get", task_id])
+
+    err = printed()[1]
+    assert "dtq: the worker of queue default that took this task knows no task type greet; `dtq workers`" in err
     assert f"`dtq retry-dlq {task_id} --wait`" in err
 
 

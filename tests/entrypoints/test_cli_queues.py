@@ -7,12 +7,13 @@ from datetime import timedelta
 
 import pytest
 
+from dtq.domain.outcome import classify
 from dtq.domain.task import QueueName, WorkerId
 from dtq.domain.workers import Heartbeat, WorkerStatus
 from dtq.entrypoints.cli import main
 from dtq.ports.backend import Backend
 from tests.entrypoints.command_fixtures import backend, printed
-from tests.entrypoints.commands import Printed, Terminal, document, submitted
+from tests.entrypoints.commands import Printed, Terminal, document, end, submitted
 from tests.entrypoints.driver import start_next
 
 __all__ = ["backend", "printed"]
@@ -45,8 +46,23 @@ def test_the_figures_of_one_queue(printed: Printed) -> None:
 
     assert 0 == main(["queue", "stats"])
 
-    rows = dict(line.split() for line in printed()[0].splitlines())
-    assert ("default", "1", "0", "0") == tuple(rows[name] for name in ("queue", "depth", "dlq_depth", "workers_active"))
+    rows = dict(line.rsplit(maxsplit=1) for line in printed()[0].splitlines())
+    names = ("queue", "depth", "dead letters (all queues)", "workers_active")
+    assert ("default", "1", "0", "0") == tuple(rows[name] for name in names)
+    assert "dlq_depth" not in rows
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "1 dead letter"), (2, "2 dead letters")])
+def test_the_list_of_queues_ends_with_dead_letters_where_there_are_some(
+    number: int, words: str, backend: Backend, printed: Printed
+) -> None:
+    for _ in range(number):
+        submitted(printed)
+        end(backend, classify(ValueError("why"), retryable=()))
+
+    assert 0 == main(["queues"])
+
+    assert f"{words}: dtq dlq list" == printed()[0].splitlines()[-1]
 
 
 def test_a_queue_that_nobody_knows_has_no_figures(printed: Printed) -> None:
@@ -57,7 +73,7 @@ def test_a_queue_that_nobody_knows_has_no_figures(printed: Printed) -> None:
 
 def test_pause_and_resume_say_so_and_are_audited(printed: Printed) -> None:
     assert 0 == main(["queue", "pause", "mail"])
-    assert "mail paused\n" == printed()[0]
+    assert ("mail paused\n", "dtq: queue mail has no tasks and no worker\n") == printed()
     assert 0 == main(["queue", "resume", "mail", "--json"])
     assert {"queue": "mail", "paused": False} == document(printed)
 
@@ -128,6 +144,41 @@ def test_workers_are_listed_with_what_they_last_said(backend: Backend, printed: 
     heading, line = printed()[0].splitlines()
     assert ["worker", "status", "queue", "active", "processed", "failed", "retried"] == heading.split()[:7]
     assert ["worker-00000001", "busy", "mail", "2/4", "0", "0", "0", "host-1"] == line.split()[:8]
+    assert heading.endswith("task types")
+    assert line.endswith("Z  echo, greet")
+
+
+def test_a_worker_that_knows_many_task_types_is_listed_with_a_few(backend: Backend, printed: Printed) -> None:
+    _announce(backend, WorkerStatus.BUSY, task_types=tuple(f"send_order_{number}" for number in range(9)))
+
+    assert 0 == main(["workers"])
+
+    assert printed()[0].endswith("  send_order_0, send_order_1, send_order_2, send_order_3, +5\n")
+
+
+@pytest.mark.parametrize("command", [["queue", "pause", "typo"], ["purge", "--queue", "typo", "--yes"]])
+def test_an_act_on_a_queue_that_nobody_uses_says_so(command: list[str], printed: Printed) -> None:
+    assert 0 == main(command)
+
+    assert "dtq: queue typo has no tasks and no worker\n" == printed()[1]
+
+
+@pytest.mark.parametrize("command", [["queue", "pause", "mail"], ["purge", "--queue", "mail", "--yes"]])
+@pytest.mark.parametrize("used_by", ["a worker", "a task that waits", "a task that is delayed"])
+def test_an_act_on_a_queue_that_somebody_uses_says_nothing_of_it(
+    used_by: str, command: list[str], backend: Backend, printed: Printed
+) -> None:
+    match used_by:
+        case "a worker":
+            _announce(backend, WorkerStatus.READY)
+        case "a task that waits":
+            submitted(printed, "--queue", "mail")
+        case _:
+            submitted(printed, "--queue", "mail", "--delay-seconds", "60")
+
+    assert 0 == main(command)
+
+    assert "" == printed()[1]
 
 
 def test_workers_are_one_document_for_programs(backend: Backend, printed: Printed) -> None:
@@ -170,7 +221,9 @@ def test_the_length_of_a_list_is_checked(command: list[str], limit: str, printed
     assert "limit: must be an integer within 1..500" in printed()[1]
 
 
-def _announce(backend: Backend, status: WorkerStatus, *, active_tasks: int = 0) -> None:
+def _announce(
+    backend: Backend, status: WorkerStatus, *, active_tasks: int = 0, task_types: tuple[str, ...] = ("echo", "greet")
+) -> None:
     now = backend.clock.now()
     beat = Heartbeat(
         worker_id=WorkerId("worker-00000001"),
@@ -181,6 +234,7 @@ def _announce(backend: Backend, status: WorkerStatus, *, active_tasks: int = 0) 
         concurrency=4,
         status=status,
         active_tasks=active_tasks,
+        task_types=task_types,
     )
 
     async def register() -> None:

@@ -12,6 +12,8 @@ from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, print_error
 from dtq.entrypoints.cli.output import print_answer, print_json, print_members
+from dtq.entrypoints.cli.task_rows import advice_of, rows_of
+from dtq.entrypoints.cli.unserved import why_it_waits
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.views import full
 from dtq.ports.environment import Clock
@@ -60,8 +62,20 @@ async def follow(
         raise
     print_view(view, as_json=as_json, duplicate=duplicate)
     if not view.task.is_terminal:
+        if not as_json:
+            await _tell_of_limit(view, container, limit=limit)
         return Exit.STILL_RUNNING
     return Exit.DONE if view.task.status is TaskStatus.SUCCEEDED else Exit.UNSUCCESSFUL
+
+
+async def _tell_of_limit(view: TaskView, container: Container, *, limit: timedelta) -> None:
+    """Say that the wait is over and the task is not, and where that can be known, why."""
+    task = view.task
+    why = await why_it_waits(task, container)
+    print_error(
+        f"dtq: after {limit.total_seconds():g} s the task is {task.status}{f': {why}' if why else ''}; "
+        f"it goes on without this command: dtq get {task.task_id} --wait"
+    )
 
 
 def print_view(view: TaskView, *, as_json: bool, duplicate: bool = False) -> None:
@@ -70,12 +84,9 @@ def print_view(view: TaskView, *, as_json: bool, duplicate: bool = False) -> Non
     if as_json:
         print_json(body)
         return
-    print_members(body)
-    if view.task.status is TaskStatus.DEAD_LETTERED and not view.task.discarded:
-        print_error(
-            "dtq: this is a dead letter; when its cause is removed, "
-            f"`dtq retry-dlq {view.task.task_id} --wait` lets it run again"
-        )
+    print_members(rows_of(body))
+    for advice in advice_of(view):
+        print_error(f"dtq: {advice}")
 
 
 def print_known(task_id: str, *, status: TaskStatus | None, as_json: bool, duplicate: bool = False) -> None:

@@ -7,7 +7,6 @@ from io import StringIO
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 
 from dtq.domain.text import clean
 from dtq.entrypoints.cli.streams import write, write_error, write_json
@@ -18,7 +17,6 @@ _WIDE: Final = 250
 _UNFOLDED: Final = 20_000
 """The width of other tables: each row is one line, which a terminal breaks as it likes, and ids stay whole."""
 
-_HISTORY: Final = "history"
 _NULL: Final = b"null"
 
 _KIND_WIDTH: Final = 22
@@ -63,15 +61,25 @@ def print_answer(body: object, *, line: str, as_json: bool) -> None:
         print_line(line)
 
 
-def print_members(body: Struct) -> None:
-    """Print what *body* has, and null is not, as a table of two columns."""
+def members_of(body: object) -> dict[str, bytes]:
+    """Return the members of *body* that are not null, as JSON."""
     members = msgspec.json.decode(msgspec.json.encode(body), type=dict[str, msgspec.Raw])
+    return {name: bytes(value) for name, value in members.items() if bytes(value) != _NULL}
+
+
+def plain(value: bytes) -> str:
+    """Return a JSON string without its quotes, and any other JSON value as it is."""
+    text = value.decode()
+    return msgspec.json.decode(text, type=str) if text.startswith('"') else text
+
+
+def print_members(rows: Iterable[tuple[str, str]]) -> None:
+    """Print names and what they stand for as a table of two columns."""
     table = _table()
     for name in ("", ""):
         table.add_column(name, overflow="fold")
-    for name, value in members.items():
-        for text in _cells(name, bytes(value)):
-            table.add_row(name, _styled(name, text))
+    for name, text in rows:
+        table.add_row(name, _styled(name, text))
     _print(table, width=None if sys.stdout.isatty() else _WIDE)
 
 
@@ -159,19 +167,3 @@ def _print(table: Any, *, width: int | None) -> None:
         console.print(table)
     # rich fills each line with spaces up to the width
     write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-
-
-def _cells(name: str, value: bytes) -> list[str]:
-    """Return what people read of a member: nothing of null, and each attempt of a history on a line of its own."""
-    if name != _HISTORY:
-        return [_plain(value.decode())] if value != _NULL else []
-    attempts = msgspec.json.decode(value, type=list[dict[str, msgspec.Raw]])
-    return [
-        ", ".join(f"{name} {_plain(bytes(part).decode())}" for name, part in attempt.items() if bytes(part) != _NULL)
-        for attempt in attempts
-    ]
-
-
-def _plain(text: str) -> str:
-    """Return a JSON string without its quotes, and any other JSON value as it is."""
-    return msgspec.json.decode(text, type=str) if text.startswith('"') else text

@@ -1,7 +1,8 @@
 """dtq workers, audit: who works, and who did what."""
 
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from dtq.entrypoints.cli.exits import Exit
 from dtq.entrypoints.cli.output import print_json, print_rows
@@ -12,6 +13,9 @@ from dtq.entrypoints.operator_views import WorkerList, audit_list, worker_body
 
 if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
+
+_LAST_HEADINGS: Final = ("last heartbeat", "task types")
+_TYPES_WIDTH: Final = 60
 
 
 def add_to(commands: "Commands") -> None:
@@ -44,7 +48,7 @@ def show_workers(arguments: Namespace) -> Exit:
         if arguments.json:
             print_json(WorkerList(workers=workers))
             return Exit.DONE
-        headings = ("worker", "status", "queue", "active", "processed", "failed", "retried", "host", "last heartbeat")
+        headings = ("worker", "status", "queue", "active", "processed", "failed", "retried", "host", *_LAST_HEADINGS)
         rows = [
             (
                 one.worker_id,
@@ -56,6 +60,7 @@ def show_workers(arguments: Namespace) -> Exit:
                 one.tasks_retried,
                 one.hostname,
                 one.last_heartbeat,
+                _shortened(one.task_types),
             )
             for one in workers
         ]
@@ -63,6 +68,15 @@ def show_workers(arguments: Namespace) -> Exit:
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
+
+
+def _shortened(task_types: Sequence[str]) -> str:
+    """Name as many task types as there is room for, and say how many more there are."""
+    named = list(task_types)
+    while len(named) > 1 and len(", ".join(named)) > _TYPES_WIDTH:
+        named.pop()
+    left = len(task_types) - len(named)
+    return ", ".join([*named, *([f"+{left}"] if left else [])])
 
 
 def show_audit(arguments: Namespace) -> Exit:

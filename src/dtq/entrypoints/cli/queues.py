@@ -10,10 +10,19 @@ from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
 from dtq.entrypoints.cli.exits import Exit, print_error
-from dtq.entrypoints.cli.output import print_answer, print_json, print_members, print_rows
+from dtq.entrypoints.cli.output import (
+    members_of,
+    plain,
+    print_answer,
+    print_json,
+    print_line,
+    print_members,
+    print_rows,
+)
 from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_yes
 from dtq.entrypoints.cli.progress import progress
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
+from dtq.entrypoints.cli.unserved import unused_words
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.operator_views import QueueList, queue_body, queue_detail
 
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
 _FIGURES = """depth counts tasks that wait or run; pending those that a worker has read; retry_scheduled those that
 wait for their time. dlq_depth counts the dead letters of all queues. workers_active is as of the last
 heartbeats, and so approximate; the others are exact."""
+
+_LABELS: Final = {"dlq_depth": "dead letters (all queues)"}
 
 _ELSEWHERE: Final = "`dtq queues` lists all queues, and `dtq purge --queue QUEUE` empties one"
 
@@ -88,6 +99,9 @@ def show_all(arguments: Namespace) -> Exit:
         else:
             headings = ("queue", "depth", "pending", "paused", "retry_scheduled")
             print_rows(headings, [tuple(asdict(queue).values()) for queue in queues], empty="no queues")
+            number = await container.dead_letters().count()
+            if number:
+                print_line(f"{number} dead letter{'s' if number > 1 else ''}: dtq dlq list")
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
@@ -101,7 +115,8 @@ def show(arguments: Namespace) -> Exit:
         if arguments.json:
             print_json(detail)
         else:
-            print_members(detail)
+            rows = {name: plain(value) for name, value in members_of(detail).items()}
+            print_members((_LABELS.get(name, name), text) for name, text in rows.items())
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
@@ -112,7 +127,9 @@ def pause(arguments: Namespace) -> Exit:
 
     async def use(container: Container) -> Exit:
         await container.queues().pause(arguments.queue, by=actor(container))
-        return _switched(arguments, paused=True)
+        ended = _switched(arguments, paused=True)
+        await _tell_of_unused(arguments.queue, container)
+        return ended
 
     return with_broker(container_of(arguments), use)
 
@@ -150,6 +167,8 @@ def purge(arguments: Namespace) -> Exit:
                 raise
         body = {"queue": arguments.queue, "purged": purged}
         print_answer(body, line=f"tasks of {arguments.queue} cancelled: {purged}", as_json=arguments.json)
+        if not purged:
+            await _tell_of_unused(arguments.queue, container)
         return Exit.DONE
 
     container = container_of(arguments)
@@ -161,6 +180,12 @@ def purge(arguments: Namespace) -> Exit:
 async def _waiting(container: Container, queue: str) -> int:
     stats = await container.queues().stats(queue)
     return stats.depth - stats.pending
+
+
+async def _tell_of_unused(queue: str, container: Container) -> None:
+    words = await unused_words(queue, container)
+    if words is not None:
+        print_error(f"dtq: {words}")
 
 
 def _switched(arguments: Namespace, *, paused: bool) -> Exit:
