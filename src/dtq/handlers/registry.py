@@ -58,11 +58,7 @@ def task(
     *retry_on*, and for a second declaration of one function. Other decorators stand below this one. Of two functions of
     one module that share a task type or a Python name none counts: where the module is collected, that is refused.
     """
-    if not isinstance(name, str):
-        raise TypeError(f'@task needs the name of its task type, as in @task("charge"), not {name!r}')
-    if not TASK_TYPE_PATTERN.fullmatch(name):
-        message = f"task type {name!r} must match {TASK_TYPE_PATTERN.pattern}"
-        raise ValueError(message)
+    _refuse_other_names(name)
     if not _are_exceptions(retry_on):
         message = f"retry_on of {name!r} must be a tuple of exception classes, not {retry_on!r}"
         raise ValueError(message)
@@ -164,6 +160,15 @@ class Registry:
 def _resolved(handler: Handler) -> Handler:
     kind = payload_type(handler.function, declared=handler.payload, owner=f"task type {handler.name!r}")
     return replace(handler, payload=kind)
+
+
+def _refuse_other_names(name: object) -> None:
+    if not isinstance(name, str):
+        message = f'@task needs the name of its task type, as in @task("charge"), not {name!r}'
+        raise TypeError(message)
+    if not TASK_TYPE_PATTERN.fullmatch(name):
+        message = f"task type {name!r} must match {TASK_TYPE_PATTERN.pattern}"
+        raise ValueError(message)
 
 
 def _refuse_other_parameters(function: Callable[..., object], *, name: str) -> None:
