@@ -43,6 +43,8 @@ def test_every_command_and_option_is_known_to_every_shell(shell: str, capsys: py
         (["dtq", "submit", "--pri"], {"--priority"}),
         (["dtq", "retry-dlq", "--"], {"--help", "--json", "--wait"}),
         (["dtq", "completion", ""], {"bash", "zsh", "fish"}),
+        (["dtq", "list", "--status", "re"], {"retrying"}),
+        (["dtq", "watch", "--type", "TASK_CANCEL"], {"TASK_CANCELLED", "TASK_CANCEL_REQUESTED"}),
     ],
 )
 def test_bash_completes(
@@ -61,3 +63,16 @@ def test_bash_completes(
     )
 
     assert expected == {word for word in done.stdout.split() if word.startswith(words[-1])}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_names_the_file_that_its_help_names(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["completion", shell])
+    head = [line for line in capsys.readouterr().out.splitlines()[:12] if line.startswith("#")]
+    with pytest.raises(SystemExit):
+        main(["completion", "--help"])
+    told = next(line for line in capsys.readouterr().out.splitlines() if f"completion {shell} >" in line)
+
+    [here] = [line for line in head if f"completion {shell} >" in line]
+    assert told.split() == here.removeprefix("#").split()
+    assert not any("Copy this" in line or "bash_completion/" in line for line in head)

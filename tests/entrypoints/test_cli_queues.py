@@ -156,14 +156,18 @@ def test_a_worker_that_knows_many_task_types_is_listed_with_a_few(backend: Backe
     assert printed()[0].endswith("  send_order_0, send_order_1, send_order_2, send_order_3, +5\n")
 
 
-@pytest.mark.parametrize("command", [["queue", "pause", "typo"], ["purge", "--queue", "typo", "--yes"]])
+@pytest.mark.parametrize(
+    "command", [["queue", "pause", "typo"], ["queue", "resume", "typo"], ["purge", "--queue", "typo", "--yes"]]
+)
 def test_an_act_on_a_queue_that_nobody_uses_says_so(command: list[str], printed: Printed) -> None:
     assert 0 == main(command)
 
     assert "dtq: queue typo has no tasks and no worker\n" == printed()[1]
 
 
-@pytest.mark.parametrize("command", [["queue", "pause", "mail"], ["purge", "--queue", "mail", "--yes"]])
+@pytest.mark.parametrize(
+    "command", [["queue", "pause", "mail"], ["queue", "resume", "mail"], ["purge", "--queue", "mail", "--yes"]]
+)
 @pytest.mark.parametrize("used_by", ["a worker", "a task that waits", "a task that is delayed"])
 def test_an_act_on_a_queue_that_somebody_uses_says_nothing_of_it(
     used_by: str, command: list[str], backend: Backend, printed: Printed

@@ -1,5 +1,6 @@
 """dtq completion: what a shell needs to complete commands and options."""
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -13,10 +14,25 @@ if TYPE_CHECKING:
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
-_NOTES: Final = """For good, after a look at what it prints:
-  bash   dtq completion bash > ~/.local/share/bash-completion/completions/dtq
-  zsh    dtq completion zsh > ~/.zfunc/_dtq      (with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc)
-  fish   dtq completion fish > ~/.config/fish/completions/dtq.fish"""
+_FILES: Final = {
+    "bash": "~/.local/share/bash-completion/completions/dtq",
+    "zsh": "~/.zfunc/_dtq",
+    "fish": "~/.config/fish/completions/dtq.fish",
+}
+"""Where each shell looks for what it is to complete."""
+
+_BEFORE: Final = {"zsh": "with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc"}
+
+_HEAD: Final = re.compile(r"^# Usage:\n(?:#.*\n)+", re.MULTILINE)
+"""What shtab says of where its scripts go, which are other places."""
+
+
+def _note(shell: str) -> str:
+    before = f"      ({_BEFORE[shell]})" if shell in _BEFORE else ""
+    return f"{shell:<4}   dtq completion {shell} > {_FILES[shell]}{before}"
+
+
+_NOTES: Final = "\n".join(["For good, after a look at what it prints:", *[f"  {_note(shell)}" for shell in SHELLS]])
 
 
 def add_to(commands: "Commands", *, parser_of_all: Callable[[], ArgumentParser]) -> None:
@@ -38,5 +54,6 @@ def complete(arguments: Namespace) -> Exit:
     # imported late: no other command needs it
     import shtab
 
-    write(shtab.complete(arguments.parser_of_all(), arguments.shell) + "\n")
+    script = shtab.complete(arguments.parser_of_all(), arguments.shell)
+    write(_HEAD.sub(lambda _: f"# For good:\n#   {_note(arguments.shell)}\n", script, count=1) + "\n")
     return Exit.DONE

@@ -2,7 +2,7 @@
 
 import argparse
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
@@ -21,6 +21,19 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, after the usage of this command."""
         super().error(f"{message}{f'; {self.elsewhere}' if self.elsewhere else ''}")
+
+
+class Offered:
+    """Values that a shell offers. What else is typed is the command's to refuse, in the words that it always uses."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._values = tuple(values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __contains__(self, value: object) -> bool:
+        return True
 
 
 if TYPE_CHECKING:

@@ -127,9 +127,7 @@ def pause(arguments: Namespace) -> Exit:
 
     async def use(container: Container) -> Exit:
         await container.queues().pause(arguments.queue, by=actor(container))
-        ended = _switched(arguments, paused=True)
-        await _tell_of_unused(arguments.queue, container)
-        return ended
+        return await _switched(arguments, container, paused=True)
 
     return with_broker(container_of(arguments), use)
 
@@ -139,7 +137,7 @@ def resume(arguments: Namespace) -> Exit:
 
     async def use(container: Container) -> Exit:
         await container.queues().resume(arguments.queue, by=actor(container))
-        return _switched(arguments, paused=False)
+        return await _switched(arguments, container, paused=False)
 
     return with_broker(container_of(arguments), use)
 
@@ -188,7 +186,8 @@ async def _tell_of_unused(queue: str, container: Container) -> None:
         print_error(f"dtq: {words}")
 
 
-def _switched(arguments: Namespace, *, paused: bool) -> Exit:
+async def _switched(arguments: Namespace, container: Container, *, paused: bool) -> Exit:
     line = f"{arguments.queue} {'paused' if paused else 'resumed'}"
     print_answer({"queue": arguments.queue, "paused": paused}, line=line, as_json=arguments.json)
+    await _tell_of_unused(arguments.queue, container)
     return Exit.DONE

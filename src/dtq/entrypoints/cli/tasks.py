@@ -11,7 +11,7 @@ from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, Unusable, print_error
 from dtq.entrypoints.cli.following import add_wait, follow, print_known, print_view, seconds
 from dtq.entrypoints.cli.output import print_json, print_rows
-from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit, add_task_id, add_tasks
+from dtq.entrypoints.cli.parsers import Offered, add_command, add_json, add_limit, add_task_id, add_tasks
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.views import TaskBody, listed
@@ -47,7 +47,12 @@ def add_to(commands: "Commands") -> None:
         examples=["dtq list --queue mail --status dead_lettered --limit 10"],
     )
     parser.add_argument("--queue", metavar="QUEUE", help="only those of this queue")
-    parser.add_argument("--status", metavar="STATUS", help=f"only those that are {', '.join(TaskStatus)}")
+    parser.add_argument(
+        "--status",
+        choices=Offered(TaskStatus),
+        metavar="STATUS",
+        help=f"only those that are {', '.join(TaskStatus)}",
+    )
     add_limit(parser)
     add_json(parser)
     parser = add_command(

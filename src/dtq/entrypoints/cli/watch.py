@@ -13,7 +13,7 @@ from dtq.application.fan_out_tap import Control, ControlKind, Ending, Message, R
 from dtq.domain.events import Event, EventType
 from dtq.entrypoints.cli.exits import Exit, print_error
 from dtq.entrypoints.cli.output import event_printer, print_json_line
-from dtq.entrypoints.cli.parsers import add_command, add_json
+from dtq.entrypoints.cli.parsers import Offered, add_command, add_json
 from dtq.entrypoints.cli.session import container_of, with_broker
 from dtq.entrypoints.container import Container
 
@@ -39,7 +39,14 @@ def add_to(commands: "Commands") -> None:
         examples=["dtq watch --queue mail --type TASK_FAILED --type TASK_DEAD_LETTERED", "dtq watch --task TASK_ID"],
     )
     parser.add_argument("--queue", action="append", default=[], metavar="QUEUE", help="only events of this queue")
-    parser.add_argument("--type", action="append", default=[], metavar="TYPE", help="only events of this type")
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        choices=Offered(EventType),
+        metavar="TYPE",
+        help="only events of this type",
+    )
     parser.add_argument("--task", action="append", default=[], metavar="TASK_ID", help="only events of this task")
     parser.add_argument("--count", type=_count, metavar="N", help="end, with 0, after so many events")
     add_json(parser, help="print each event as one JSON document, on one line")
