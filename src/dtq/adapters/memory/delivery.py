@@ -72,7 +72,7 @@ def _take(
     if reap_idle is not None:
         idle = reap_idle.total_seconds()
         room = limit - len(taken)
-        taken += stream.reap(owner=worker, now=now, idle=idle, limit=room, spare=held)
+        taken += stream.reap(owner=worker, now=now, idle=idle, limit=room)
     return taken + stream.read(owner=worker, now=now, limit=limit - len(taken))
 
 

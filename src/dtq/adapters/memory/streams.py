@@ -1,6 +1,6 @@
 """The ready queues: streams of entries, and who owns which."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -46,15 +46,9 @@ class Stream:
             self.held[entry_id] = Holding(owner, now)
         return taken
 
-    def reap(
-        self, *, owner: WorkerId, now: float, idle: float, limit: int, spare: Collection[EntryId] = ()
-    ) -> list[EntryId]:
-        """Give to *owner* the oldest entries, but for *spare*, that were not heard of for *idle* seconds."""
-        silent = (
-            entry_id
-            for entry_id, holding in self.held.items()
-            if now - holding.idle_since >= idle and entry_id not in spare
-        )
+    def reap(self, *, owner: WorkerId, now: float, idle: float, limit: int) -> list[EntryId]:
+        """Give to *owner* the oldest entries that were not heard of for *idle* seconds."""
+        silent = (entry_id for entry_id, holding in self.held.items() if now - holding.idle_since >= idle)
         taken = list(islice(silent, limit))
         for entry_id in taken:
             self.held[entry_id] = Holding(owner, now)
