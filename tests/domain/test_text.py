@@ -20,13 +20,22 @@ from dtq.domain.text import class_name, clean, text_of
         "\u2029",
         "\ud800",
         chr(0xDFFF),
+        "\u061c",
+        "\u200e",
+        "\u200f",
+        "\u202a",
+        "\u202e",
+        "\u2066",
+        "\u2069",
     ],
 )
 def test_what_could_forge_a_line_becomes_a_space(character: str) -> None:
     assert "a b" == clean(f"a{character}b")
 
 
-@pytest.mark.parametrize("text", ["", "plain", "a b", "~\xa0\xad", "äöü", "\u2027\u202a", "日本", "😀", "\ue000"])
+@pytest.mark.parametrize(
+    "text", ["", "plain", "a b", "~\xa0\xad", "äöü", "\u2027\u202f", "a\u200db", "日本", "😀"]
+)
 def test_other_text_stays(text: str) -> None:
     assert text == clean(text)
 

@@ -1,4 +1,6 @@
+import os
 from pathlib import Path
+from stat import ST_UID
 
 import pytest
 
@@ -108,6 +110,23 @@ def test_what_one_may_not_write_is_named(tmp_path: Path, name: str, monkeypatch:
 
     with pytest.raises(FolderUnusable, match=f"/{name} must be yours"):
         prepare(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", "data"])
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ".dtq"
+    (folder / "data").mkdir(parents=True)
+    found = Path.stat
+
+    def stat(path: Path, **how: bool) -> os.stat_result:
+        values = [*found(path, **how)]
+        values[ST_UID] += path == folder / name
+        return os.stat_result(values)
+
+    monkeypatch.setattr(Path, "stat", stat)
+
+    with pytest.raises(FolderUnusable, match="belongs to another user"):
+        prepare(folder)
 
 
 def test_a_place_where_no_folder_can_be_made_is_named() -> None:

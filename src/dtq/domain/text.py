@@ -4,11 +4,15 @@ import re
 from typing import Final
 
 _NAME: Final = vars(type)["__name__"]
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_REORDERING: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_UNSAFE: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_REORDERING}]")
 
 
 def clean(text: str, *, limit: int = 500) -> str:
-    """Cut to *limit* characters, and replace control characters, line separators and lone surrogates by spaces."""
+    """Cut to *limit* characters, and replace by spaces what could forge a line or make it read other than it is.
+
+    That is control characters, line separators, lone surrogates, and the marks that reorder text.
+    """
     return _UNSAFE.sub(" ", text[:limit])
 
 

@@ -52,6 +52,9 @@ def prepare(folder: Path) -> None:
     """Make *folder*, and see to it that each file in it can be written. Raises FolderUnusable."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+        for path in (folder, data_path(folder)):
+            if path.exists() and path.stat().st_uid != os.geteuid():
+                raise FolderUnusable(f"{path} belongs to another user, who could read tasks or plant some")
         for name in _FILES:
             path = folder / name
             if path.is_dir():
