@@ -19,17 +19,26 @@ TRAPPED: Final = ("fetch", "fetch", "commit", "commit", "commit", "wait", "take_
 
 
 class Nemesis:
-    """Does harm. *staff* is who works now, *wires* every connection there is."""
+    """Does harm. *staff* is who works now, *wires* every connection there is; *hire* begins one more worker."""
 
-    def __init__(self, server: Server, *, staff: dict[str, Process], wires: Callable[[], list[list[Wire]]]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        *,
+        staff: dict[str, Process],
+        wires: Callable[[], list[list[Wire]]],
+        hire: Callable[[str], None],
+    ) -> None:
         self._server = server
         self._staff = staff
         self._wires = wires
+        self._hire = hire
         self._loop = server.loop
         self._do: dict[str, Callable[[Disaster], tuple[str, Callable[[], None]]]] = {
             "kill": self._kill,
             "retire": self._retire,
             "pause": lambda disaster: self._pause(self._one(disaster)),
+            "usurp": self._usurp,
             "pause_leader": lambda disaster: self._pause(self._leader(disaster)),
             "block_leader": self._block_leader,
             "down": self._down,
@@ -45,6 +54,7 @@ class Nemesis:
             "half_step": self._half_step,
             "wipe": self._wipe,
             "trap_kill": lambda disaster: self._trap(disaster, self._kill_whoever),
+            "trap_leader": lambda disaster: self._trap(disaster, self._pause_whoever, method="take_due"),
             "trap_pause": lambda disaster: self._trap(disaster, self._pause_whoever),
             "trap_unanswered": lambda disaster: self._trap(disaster, self._leave_unanswered),
         }
@@ -58,7 +68,8 @@ class Nemesis:
         whom, heal = self._do[disaster.what](disaster)
         history = self._server.history
         history.faults.append(Fault(self._loop.time(), disaster.what, whom))
-        self._loop.call_later(disaster.lasts, self._heal, disaster.what, whom, heal)
+        lasts = disaster.armed if disaster.what.startswith("trap") else disaster.lasts
+        self._loop.call_later(lasts, self._heal, disaster.what, whom, heal)
 
     def _heal(self, what: str, whom: str, heal: Callable[[], None]) -> None:
         heal()
@@ -84,6 +95,13 @@ class Nemesis:
 
     def _pause(self, process: Process) -> tuple[str, Callable[[], None]]:
         process.stop()
+        return process.name, process.go_on
+
+    def _usurp(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        """Let a worker stand still that somebody takes for dead, and puts another one in the place of."""
+        process = self._one(disaster)
+        process.stop()
+        self._hire(process.hiring.slot)
         return process.name, process.go_on
 
     def _block_leader(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
@@ -155,14 +173,16 @@ class Nemesis:
         self._server.stops_next_commit_after = int(disaster.whom * 5)
         return "server", _nothing
 
-    def _trap(self, disaster: Disaster, spring: Callable[[Disaster, str], None]) -> tuple[str, Callable[[], None]]:
-        method = TRAPPED[int(disaster.whom * len(TRAPPED))]
+    def _trap(
+        self, disaster: Disaster, spring: Callable[[Disaster, str], None], *, method: str | None = None
+    ) -> tuple[str, Callable[[], None]]:
+        at = method or TRAPPED[int(disaster.whom * len(TRAPPED))]
 
         def sprung(who: str) -> None:
-            self._server.history.faults.append(Fault(self._loop.time(), f"{disaster.what} at {method}", who))
+            self._server.history.faults.append(Fault(self._loop.time(), f"{disaster.what} at {at}", who))
             spring(disaster, who)
 
-        trap = Trap(method, sprung)
+        trap = Trap(at, sprung)
         traps = self._server.traps
         traps.append(trap)
         return "whoever comes", lambda: traps.remove(trap) if trap in traps else None

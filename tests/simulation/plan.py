@@ -45,7 +45,11 @@ DISASTERS: Final = (
     "clock_back",
     "memory_full",
     "half_step",
+    "half_step",
+    "usurp",
+    "usurp",
     "trap_kill",
+    "trap_leader",
     "trap_pause",
     "trap_pause",
     "trap_unanswered",
@@ -53,6 +57,10 @@ DISASTERS: Final = (
     "retire",
 )
 """What may go wrong."""
+
+LONGEST_TRAP: Final = 8.0
+PAST_THE_CLAIM: Final = (61.0, 72.0)
+"""How long a leader must stand still for what it has taken to be taken by the next one."""
 
 
 class Hiring(Struct, frozen=True, kw_only=True):
@@ -85,7 +93,12 @@ class Disaster(Struct, frozen=True, kw_only=True):
     @property
     def ends_at(self) -> float:
         """When all of it is over; a trap may spring late, and what it does takes its time."""
-        return self.at + self.lasts * (2 if self.what.startswith("trap") else 1)
+        return self.at + self.lasts + (self.armed if self.what.startswith("trap") else 0.0)
+
+    @property
+    def armed(self) -> float:
+        """For how long a trap waits for somebody."""
+        return min(self.lasts, LONGEST_TRAP)
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -193,6 +206,7 @@ def _disasters(random: Random, horizon: float, mode: Mode) -> list[Disaster]:
     for _ in range(random.randint(1, 8)):
         what = random.choice(kinds)
         lasts = random.choice((random.uniform(0.1, 2.0), random.uniform(2.0, 8.0), random.uniform(8.0, 14.0)))
+        lasts = random.uniform(*PAST_THE_CLAIM) if what == "trap_leader" else lasts
         at = random.uniform(0.5, horizon)
         disasters.append(Disaster(at=at, what=what, lasts=lasts, whom=random.random()))
     if mode == "beyond":

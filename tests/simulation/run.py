@@ -39,13 +39,13 @@ class System:
         known: dict[int, TaskId] = {}
         self.clients = [Client(f"api{number}", server=self.server, known=known) for number in range(2)]
         self.watcher = Watcher("watcher", server=self.server)
-        self.nemesis = Nemesis(self.server, staff=self.staff, wires=self.wires)
+        self.nemesis = Nemesis(self.server, staff=self.staff, wires=self.wires, hire=self._hire)
         self._is_closing = False
 
     def wires(self) -> list[list[Wire]]:
         """Every connection, those of one process together."""
         apart = [[client.wire] for client in self.clients] + [[self.watcher.wire]]
-        return [process.wires for process in self.staff.values()] + apart
+        return [process.wires for process in self._all if not process.is_over] + apart
 
     async def run(self) -> None:
         """Do everything that the plan has, heal, wait until all is quiet, send everybody home."""
@@ -109,12 +109,12 @@ class System:
 
     async def _close(self) -> None:
         self._is_closing = True
-        for process in self.staff.values():
+        for process in self._all:
             process.request_stop()
         end = self.loop.time() + LONGEST_DRAIN
-        while self.loop.time() < end and not all(process.is_over for process in self.staff.values()):
+        while self.loop.time() < end and not all(process.is_over for process in self._all):
             await self._pass(_LOOK)
-        self.history.left = [process.name for process in self.staff.values() if not process.is_over]
+        self.history.left = [process.name for process in self._all if not process.is_over]
         for process in self._all:
             # the server finds out at last who is not there any more
             for wire in process.wires:

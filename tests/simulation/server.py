@@ -91,6 +91,8 @@ class Server:
         self.stops_next_commit_after: int | None = None
         """How many writes the next commit gets done before it stops half-way."""
         self.traps: list[Trap] = []
+        self.unaware: list[Callable[[], None]] = []
+        """What tells those who have sent something while nobody was there, once somebody is: TCP resets them then."""
         self.leader = ""
         """Who was the last to be given the lead."""
         self._backend = backend_of(self.state)
@@ -121,6 +123,9 @@ class Server:
     def restart(self) -> None:
         """Begin to be up, with all that was stored, as a server that writes everything to its disk."""
         self.downs -= 1
+        unaware, self.unaware = self.unaware, []
+        for tell in unaware:
+            tell()
         self.state.started_at = self.clock.monotonic()
 
     def wipe(self) -> None:

@@ -11,7 +11,7 @@ from dtq.domain.outcome import worker_lost
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.domain.task import EntryId, QueueName, TaskId, WorkerId
 from tests.simulation.checkers.finding import is_start
-from tests.simulation.history import Deed, Entry, Exit, History, Notice, Remains, Step, Sweep
+from tests.simulation.history import Deed, Entry, Exit, History, Notice, PortCall, Remains, Step, Sweep
 
 S = TaskStatus
 GHOST = TaskId("f" * 32)
@@ -264,6 +264,11 @@ def answers_late(history: History) -> None:
 
 def never_answers(history: History) -> None:
     history.submissions[0].ended_at = None
+
+
+def keeps_a_lost_lease(history: History) -> None:
+    call = next(call for call in history.calls if call.method == "extend" and call.answer)
+    history.calls.append(PortCall(10_000.0, call.who, call.method, call.arguments, call.named, call.answer))
 
 
 def ends_by_surprise(history: History) -> None:

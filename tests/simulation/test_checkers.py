@@ -61,6 +61,7 @@ PLANTED: dict[str, tuple[Callable[[History], None], ...]] = {
         tampering.mixes_up_results,
     ),
     "C16": (tampering.answers_late, tampering.never_answers, tampering.denies_what_was_done),
+    "C18": (tampering.keeps_a_lost_lease,),
     "C17": (tampering.ends_by_surprise, tampering.fails_by_surprise),
 }
 

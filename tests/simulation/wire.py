@@ -172,6 +172,8 @@ class Trip:
             self._loop.call_later(
                 way, self._fail, BrokerUnavailable("the connection is refused"), context=self._context
             )
+        elif self._fate is _Fate.LOST and self._wire.server.is_down:
+            self._wire.server.unaware.append(self.reset)
         elif self._fate is not _Fate.LOST:
             self._loop.call_later(way, self._arrive, context=self._context)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tests.simulation.checkers import answers, executions, places, structures, tasks
+from tests.simulation.checkers import answers, executions, leases, places, structures, tasks
 from tests.simulation.checkers.finding import Finding
 from tests.simulation.history import History
 
@@ -24,6 +24,7 @@ ALWAYS: Final[tuple[Checker, ...]] = (
     executions.c15_honest_outcomes,
     answers.c16_answers_in_time,
     structures.c17_no_unknown_faults,
+    leases.c18_leases,
 )
 """What holds whatever happens."""
 
