@@ -22,6 +22,8 @@ PATIENCE_S: Final = 5.0
 
 MAX_HEAD_BYTES: Final = 8192
 MAX_CLIENTS: Final = 32
+"""How many clients may be asking at a time; one more, and the first of them gives way."""
+
 
 _BACKLOG: Final = 64
 _SPACE: Final = b"\r\n\r\n"
@@ -66,7 +68,7 @@ class WorkerHttp:
         self._is_begun = Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending = asyncio.Event()
-        self._clients = 0
+        self._clients: dict[asyncio.StreamWriter, None] = {}
 
     def start(self) -> None:
         """Begin to serve."""
@@ -91,10 +93,12 @@ class WorkerHttp:
             await self._ending.wait()
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._clients >= MAX_CLIENTS:
-            writer.transport.abort()
-            return
-        self._clients += 1
+        if len(self._clients) >= MAX_CLIENTS:
+            # whoever came first has had the longest time to ask: silent strangers keep no probe out
+            first = next(iter(self._clients))
+            del self._clients[first]
+            first.transport.abort()
+        self._clients[writer] = None
         try:
             async with asyncio.timeout(PATIENCE_S):
                 writer.write(self._answer_to(await reader.readuntil(_SPACE)))
@@ -105,7 +109,7 @@ class WorkerHttp:
             # a client that says nothing of use is owed nothing
             writer.transport.abort()
         finally:
-            self._clients -= 1
+            self._clients.pop(writer, None)
 
     def _answer_to(self, head: bytes) -> bytes:
         method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
