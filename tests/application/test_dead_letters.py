@@ -51,7 +51,7 @@ async def test_dead_letters_are_listed_newest_first_and_counted(world: World) ->
 async def test_a_requeued_task_begins_a_new_life(world: World) -> None:
     task_id = await a_dead_letter(world, max_attempts=2)
 
-    requeued = await world.dead_letters.requeue(task_id, by=OPERATOR)
+    requeued = (await world.dead_letters.requeue(task_id, by=OPERATOR)).task
 
     assert (S.QUEUED, 0) == (requeued.status, requeued.attempt)
     assert 1 == len(requeued.previous_attempts)
@@ -136,7 +136,7 @@ async def test_a_requeue_whose_reply_was_lost_happens_once(world: World, loss: L
 
     await world.advance(1)
 
-    assert S.QUEUED == (await requeueing).status
+    assert S.QUEUED == (await requeueing).task.status
     assert ["dlq.requeue"] == await audit_of(world)
 
 

@@ -48,8 +48,9 @@ async def test_a_requeue_whose_key_went_to_another_task_is_noticed(world: World)
     world.let_pass(25 * 3600)
     other = (await world.tasks.submit(FIELDS)).task_id
 
-    await world.dead_letters.requeue(dead, by=OPERATOR)
+    requeued = await world.dead_letters.requeue(dead, by=OPERATOR)
 
+    assert requeued.is_detached
     assert [{"task_id": dead, "queue": QUEUE}] == world.notes.of("idempotency_detached")
     assert other != dead
 
@@ -59,6 +60,7 @@ async def test_a_requeue_that_has_its_key_is_nothing_to_notice(world: World) -> 
     await world.hire()
     await world.advance(2)
 
-    await world.dead_letters.requeue(dead, by=OPERATOR)
+    requeued = await world.dead_letters.requeue(dead, by=OPERATOR)
 
+    assert not requeued.is_detached
     assert [] == world.notes.of("idempotency_detached")

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from dtq.application.dead_letters import DeadLetterService
+from dtq.application.dead_letters import DeadLetterService, Requeued
 from dtq.domain.audit import Actor
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.outcome import classify
-from dtq.domain.task import Task
 from dtq.entrypoints.cli import main
 from dtq.ports.backend import Backend
 from tests.entrypoints.command_fixtures import backend, printed
@@ -74,7 +73,7 @@ def test_a_broker_that_goes_away_ends_it(backend: Backend, printed: Printed, mon
     ids = [dead(backend, printed) for _ in range(3)]
     requeue = DeadLetterService.requeue
 
-    async def until_the_second(service: DeadLetterService, task_id: str, *, by: Actor) -> Task:
+    async def until_the_second(service: DeadLetterService, task_id: str, *, by: Actor) -> Requeued:
         if task_id == ids[1]:
             raise BrokerUnavailable("refused")
         return await requeue(service, task_id, by=by)

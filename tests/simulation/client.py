@@ -170,7 +170,7 @@ class Client:
 
     async def _requeue(self, action: Action) -> str:
         letter = await self._a_letter(action)
-        return (await self.letters.requeue(letter, by=OPERATOR)).status if letter else ""
+        return (await self.letters.requeue(letter, by=OPERATOR)).task.status if letter else ""
 
     async def _discard(self, action: Action) -> str:
         letter = await self._a_letter(action)

@@ -34,6 +34,13 @@ from dtq.ports.events import Observer
 Decide = Callable[[Task], Change | Drop]
 
 
+class Requeued(Struct, frozen=True, kw_only=True):
+    """A task that lives again; ``is_detached`` where its idempotency key stands for another task now, or for none."""
+
+    task: Task
+    is_detached: bool
+
+
 class _Undone(Struct, frozen=True):
     task: Task
     reason: DropReason
@@ -72,8 +79,8 @@ class DeadLetterService:
         """Return the dead letter of a task. Raises TaskNotFound or NotInDeadLetters."""
         return await self._letter(known_task_id(task_id), Patience(self._clock))
 
-    async def requeue(self, task_id: str, *, by: Actor) -> Task:
-        """Start a new life of a dead-lettered task and return it; one whose record is gone is made from its letter.
+    async def requeue(self, task_id: str, *, by: Actor) -> Requeued:
+        """Start a new life of a dead-lettered task; one whose record is gone is made from its letter.
 
         Raises TaskNotFound, NotDeadLettered, DeadLetterDiscarded, or NotInDeadLetters. What is refused is audited.
         """
@@ -83,7 +90,10 @@ class DeadLetterService:
             return requeue(task, now=now, token=self._ids.token(), by=by)
 
         async with self._trail.refusals("dlq.requeue", by=by, task_id=task_id):
-            return await self._settle(known_task_id(task_id), decide)
+            settled = await self._settle(known_task_id(task_id), decide)
+        if settled.detached:
+            self._observer.noticed("idempotency_detached", task_id=task_id, queue=settled.task.queue)
+        return Requeued(task=settled.task, is_detached=settled.detached)
 
     async def discard(self, task_id: str, *, by: Actor) -> Task:
         """Take a dead letter out of the stream and return its task, which stays dead-lettered.
@@ -96,7 +106,7 @@ class DeadLetterService:
             return discard(task, now=now, token=self._ids.token(), by=by)
 
         async with self._trail.refusals("dlq.discard", by=by, task_id=task_id):
-            return await self._settle(known_task_id(task_id), decide)
+            return (await self._settle(known_task_id(task_id), decide)).task
 
     async def purge(self, *, by: Actor) -> int:
         """Remove every dead letter and return how many; the records of their tasks stay."""
@@ -111,7 +121,7 @@ class DeadLetterService:
             raise NotInDeadLetters(task_id)
         return letter
 
-    async def _settle(self, task_id: TaskId, decide: Decide) -> Task:
+    async def _settle(self, task_id: TaskId, decide: Decide) -> Settled:
         patience = Patience(self._clock)
         task = await self._found(task_id, patience)
 
@@ -127,11 +137,9 @@ class DeadLetterService:
 
         answer = await transact(task, decide=decide_on_same, commit=commit)
         match answer:
-            case Settled(change=change, task=stored, detached=detached):
-                self._observer.committed(change)
-                if change.revives and detached:
-                    self._observer.noticed("idempotency_detached", task_id=task_id, queue=stored.queue)
-                return stored
+            case Settled():
+                self._observer.committed(answer.change)
+                return answer
             case _Undone(task=found, reason=DropReason.DISCARDED):
                 raise DeadLetterDiscarded(found.task_id)
             case _Undone(task=found):

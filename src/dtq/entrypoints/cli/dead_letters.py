@@ -29,6 +29,8 @@ _OF_LAST: Final = f"of the last {MAX_LIMIT} dead letters"
 _LIST_NOTES: Final = """`dtq get TASK_ID` shows the errors of all attempts. All that are listed can be retried at once:
   dtq dlq list --queue mail --json | jq -r '.dead_letters[].task_id' | xargs dtq retry-dlq"""
 
+_DETACHED: Final = "its idempotency key stands for it no more"
+
 _ELSEWHERE: Final = (
     "`dtq dlq list` lists them; `dtq retry-dlq TASK_ID` lets one run again, `dtq discard-dlq TASK_ID` gives it up, "
     "`dtq purge-dlq` all of them"
@@ -125,13 +127,21 @@ def retry(arguments: Namespace) -> Exit:
         service, by = container.dead_letters(), actor(container)
 
         async def requeue(task_id: str) -> Done:
-            task = await service.requeue(task_id, by=by)
-            body = {"task_id": task.task_id, "status": task.status}
-            return Done(body=body, line=f"{task.task_id} {task.status}")
+            requeued = await service.requeue(task_id, by=by)
+            known = {"task_id": task_id, "status": requeued.task.status}
+            if not requeued.is_detached:
+                return Done(body=known, line=f"{task_id} {requeued.task.status}")
+            return Done(
+                body={**known, "idempotency_detached": True},
+                line=f"{task_id} {requeued.task.status} ({_DETACHED})",
+            )
 
         if arguments.wait is None:
             return await do_each(arguments.task_ids, requeue, as_json=arguments.json)
-        task = await service.requeue(arguments.task_ids[0], by=by)
+        requeued = await service.requeue(arguments.task_ids[0], by=by)
+        task = requeued.task
+        if requeued.is_detached:
+            print_error(f"dtq: {task.task_id}: {_DETACHED}")
         limit = timedelta(seconds=arguments.wait)
         return await follow(task.task_id, container, limit=limit, as_json=arguments.json, status=task.status)
 

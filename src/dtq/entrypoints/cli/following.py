@@ -1,6 +1,5 @@
 """``--wait``: looking at a task until it has ended."""
 
-import argparse
 import asyncio
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from dtq.application.tasks import TaskService, TaskView
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, print_error
+from dtq.entrypoints.cli.numbers import seconds
 from dtq.entrypoints.cli.output import print_answer, print_json, print_members
 from dtq.entrypoints.cli.task_rows import advice_of, rows_of
 from dtq.entrypoints.cli.unserved import why_it_waits
@@ -128,11 +128,3 @@ def _pauses() -> Iterator[timedelta]:
     while True:
         yield pause
         pause = min(pause * 1.5, LONGEST_LOOK)
-
-
-def seconds(text: str) -> float:
-    """Read a number of seconds that an option gives."""
-    value = float(text)
-    if not 0 <= value <= timedelta(days=365).total_seconds():
-        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text!r}")
-    return value

@@ -7,6 +7,8 @@ from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
+from dtq.entrypoints.cli.numbers import integer
+
 Run: TypeAlias = Callable[[Namespace], int]
 
 FORMATTER: Final = partial(RawDescriptionHelpFormatter, max_help_position=32)
@@ -94,7 +96,7 @@ def add_task_ids(parser: ArgumentParser) -> None:
 
 def add_limit(parser: ArgumentParser) -> None:
     """Offer ``--limit``."""
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many: 1..500 (default: 50)")
+    parser.add_argument("--limit", type=integer, default=50, metavar="N", help="at most so many: 1..500 (default: 50)")
 
 
 def add_yes(parser: ArgumentParser) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from dtq.application.tasks import Submitted
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, Unusable, print_error
-from dtq.entrypoints.cli.following import add_wait, follow, print_known, print_view, seconds
+from dtq.entrypoints.cli.following import add_wait, follow, print_known, print_view
+from dtq.entrypoints.cli.numbers import integer, number, seconds
 from dtq.entrypoints.cli.output import print_json, print_rows
 from dtq.entrypoints.cli.parsers import Offered, add_command, add_json, add_limit, add_task_id, add_tasks
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
@@ -84,10 +85,10 @@ def _add_submit(commands: "Commands") -> None:
     what.add_argument("--file", metavar="FILE", help="a file with a task a line; - reads stdin")
     parser.add_argument("--queue", metavar="QUEUE", help="the queue that it goes into (default: default)")
     parser.add_argument("--idempotency-key", metavar="KEY", help="submit at most once under this key")
-    parser.add_argument("--max-attempts", type=int, metavar="N", help="how often it may be started (default: 5)")
-    parser.add_argument("--priority", type=int, metavar="0-9", help="9 goes first (default: 5)")
-    parser.add_argument("--timeout-ms", type=int, metavar="MS", help="how long one attempt may take")
-    parser.add_argument("--delay-seconds", type=float, metavar="S", help="when it may start at the earliest")
+    parser.add_argument("--max-attempts", type=integer, metavar="N", help="how often it may be started (default: 5)")
+    parser.add_argument("--priority", type=integer, metavar="0-9", help="9 goes first (default: 5)")
+    parser.add_argument("--timeout-ms", type=integer, metavar="MS", help="how long one attempt may take")
+    parser.add_argument("--delay-seconds", type=number, metavar="S", help="when it may start at the earliest")
     parser.add_argument("--metadata", metavar="JSON", help="a JSON object; ttl_seconds in it limits the wait")
     parser.add_argument(
         "--patience",

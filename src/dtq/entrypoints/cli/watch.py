@@ -1,6 +1,6 @@
 """dtq watch: events as they happen."""
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,6 +12,7 @@ from dtq.application.fan_out_filter import EventFilter, event_filter
 from dtq.application.fan_out_tap import Control, ControlKind, Ending, Message, Reason, TapClosed
 from dtq.domain.events import Event, EventType
 from dtq.entrypoints.cli.exits import Exit, print_error
+from dtq.entrypoints.cli.numbers import positive
 from dtq.entrypoints.cli.output import event_printer, print_json_line
 from dtq.entrypoints.cli.parsers import Offered, add_command, add_json
 from dtq.entrypoints.cli.session import container_of, with_broker
@@ -48,7 +49,7 @@ def add_to(commands: "Commands") -> None:
         help="only events of this type",
     )
     parser.add_argument("--task", action="append", default=[], metavar="TASK_ID", help="only events of this task")
-    parser.add_argument("--count", type=_count, metavar="N", help="end, with 0, after so many events")
+    parser.add_argument("--count", type=positive, metavar="N", help="end, with 0, after so many events")
     add_json(parser, help="print each event as one JSON document, on one line")
 
 
@@ -127,10 +128,3 @@ def _columns(event: Event) -> tuple[datetime, str, list[str]]:
 
 def _as_it_is(message: Message) -> Message:
     return message
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ArgumentTypeError(f"must be at least 1, not {text!r}")
-    return number

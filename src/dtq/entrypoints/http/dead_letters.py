@@ -1,11 +1,12 @@
 """The endpoints of dead letters."""
 
 from http import HTTPStatus
+from typing import Annotated
 
 from litestar import get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dtq.application.dead_letters import DeadLetterService
 from dtq.domain.audit import Actor
@@ -13,7 +14,6 @@ from dtq.domain.status import TaskStatus
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import TASK_ID, answer, operation, problems
 from dtq.entrypoints.http.queries import LIMIT, AnyRequest
-from dtq.entrypoints.http.schemas import Accepted
 from dtq.entrypoints.operator_views import DeadLetterBody, DeadLetterList, dead_letter_body, dead_letter_in_full
 
 _REFUSALS = (
@@ -26,6 +26,17 @@ _REFUSALS = (
     "DLQ_DISCARDED",
     "BROKER_UNAVAILABLE",
 )
+
+
+Detached = Annotated[bool, Meta(description="True where the task's idempotency key stands for it no more.")]
+
+
+class Revived(Struct, frozen=True, kw_only=True):
+    """A task that was requeued."""
+
+    task_id: str
+    status: TaskStatus
+    idempotency_detached: Detached | UnsetType = UNSET
 
 
 class Discarded(Struct, frozen=True, kw_only=True):
@@ -84,16 +95,17 @@ async def show(task_id: FromPath[str], dead_letters: NamedDependency[DeadLetterS
     operation_id="requeue_dead_letter",
     summary="Requeue a dead letter",
     responses={
-        HTTPStatus.ACCEPTED: answer(Accepted, "The task is queued again", examples.REQUEUED),
+        HTTPStatus.ACCEPTED: answer(Revived, "The task is queued again", examples.REQUEUED, examples.DETACHED),
         **problems(*_REFUSALS),
     },
 )
 async def requeue(
     task_id: FromPath[str], *, actor: NamedDependency[Actor], dead_letters: NamedDependency[DeadLetterService]
-) -> Accepted:
+) -> Revived:
     """Start a new life of the task: attempt 0, its history kept in `metadata.previous_attempts`."""
-    task = await dead_letters.requeue(task_id, by=actor)
-    return Accepted(task_id=task.task_id, status=task.status)
+    requeued = await dead_letters.requeue(task_id, by=actor)
+    task, detached = requeued.task, requeued.is_detached or UNSET
+    return Revived(task_id=task.task_id, status=task.status, idempotency_detached=detached)
 
 
 @post(

@@ -136,6 +136,7 @@ _DEAD_TASK: Final[Example] = TASK | {
 }
 DEAD_LETTER_IN_FULL: Final[Example] = DEAD_LETTER | {"task": _DEAD_TASK}
 REQUEUED: Final[Example] = {"task_id": OTHER_ID, "status": "queued"}
+DETACHED: Final[Example] = {**REQUEUED, "idempotency_detached": True}
 DISCARDED: Final[Example] = {"task_id": OTHER_ID, "status": "dead_lettered", "discarded": True}
 DEAD_LETTERS_PURGED: Final[Example] = {"purged": 2}
 
