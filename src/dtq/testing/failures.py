@@ -51,10 +51,17 @@ class Failures:
         function = handler.function
 
         def watched(payload: object, ctx: TaskContext) -> object:
-            with self._noting(ctx):
-                return function(payload, ctx)
+            token = RUNS_A_HANDLER.set(True)
+            try:
+                with self._noting(ctx):
+                    return function(payload, ctx)
+            finally:
+                # the thread outlives the handler
+                RUNS_A_HANDLER.reset(token)
 
         async def watched_async(payload: object, ctx: TaskContext) -> object:
+            # its task is its own, and so is the context of it
+            RUNS_A_HANDLER.set(True)
             with self._noting(ctx):
                 returned = function(payload, ctx)
                 return await returned if inspect.isawaitable(returned) else returned
@@ -63,15 +70,12 @@ class Failures:
 
     @contextmanager
     def _noting(self, ctx: TaskContext) -> Iterator[None]:
-        token = RUNS_A_HANDLER.set(True)
         try:
             yield
         except BaseException as error:
             self.errors.append(error)
             self._of_attempts[ctx.task_id, ctx.attempt] = error
             raise
-        finally:
-            RUNS_A_HANDLER.reset(token)
 
 
 def _of_the_handler(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:

@@ -29,6 +29,7 @@ class FromThreads:
         while not futures.wait([future], timeout=_LOOK_S).done:
             if not loop.is_running():
                 future.cancel()
+                raise RuntimeError("the test has ended, and its event loop with it")
         return future.result()
 
 
