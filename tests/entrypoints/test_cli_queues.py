@@ -18,6 +18,8 @@ from tests.entrypoints.driver import start_next
 
 __all__ = ["backend", "printed"]
 
+AT_LIMIT = "dtq: the list ends at its limit of 1, and there may be more: --limit N shows up to 500"
+
 
 def test_queues_are_listed_with_their_figures(printed: Printed) -> None:
     for queue in ("mail", "mail", "audio"):
@@ -215,6 +217,19 @@ def test_an_empty_list_says_so(command: str, line: str, printed: Printed) -> Non
     assert 0 == main([command])
 
     assert f"{line}\n" == printed()[0]
+
+
+@pytest.mark.parametrize(("limit", "told"), [(1, f"{AT_LIMIT}\n"), (2, "")])
+@pytest.mark.parametrize("command", ["queues", "workers"])
+def test_a_list_that_may_not_be_whole_says_so(
+    command: str, limit: int, told: str, backend: Backend, printed: Printed
+) -> None:
+    _announce(backend, WorkerStatus.READY)
+    submitted(printed, "--queue", "mail")
+
+    assert 0 == main([command, "--limit", str(limit)])
+
+    assert told == printed()[1]
 
 
 @pytest.mark.parametrize("command", [["queues"], ["workers"], ["audit"], ["dlq", "list"], ["list"]])

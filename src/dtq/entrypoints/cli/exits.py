@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from dtq.application.requests import MAX_LIMIT
 from dtq.domain.admission import TASK_ID_PATTERN
 from dtq.domain.errors import (
     BrokerUnavailable,
@@ -112,6 +113,14 @@ def lines_of(error: DtqError, *, default_broker: str | None = None) -> list[str]
 def print_error(text: str) -> None:
     """Print one line on stderr, without control characters."""
     write_error(f"{clean(text, limit=2000)}\n")
+
+
+def tell_of_limit(shown: int, *, limit: int) -> None:
+    """Say on stderr that a list which looks whole may not be."""
+    if shown == limit:
+        print_error(
+            f"dtq: the list ends at its limit of {limit}, and there may be more: --limit N shows up to {MAX_LIMIT}"
+        )
 
 
 def _problems(error: DtqError) -> tuple[FieldProblem, ...]:

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from dtq.entrypoints.cli.exits import Exit
+from dtq.entrypoints.cli.exits import Exit, tell_of_limit
 from dtq.entrypoints.cli.output import print_json, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit
 from dtq.entrypoints.cli.session import container_of, with_broker
@@ -65,6 +65,7 @@ def show_workers(arguments: Namespace) -> Exit:
             for one in workers
         ]
         print_rows(headings, rows, empty="no workers")
+        tell_of_limit(len(workers), limit=arguments.limit)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
-from dtq.entrypoints.cli.exits import Exit, print_error
+from dtq.entrypoints.cli.exits import Exit, print_error, tell_of_limit
 from dtq.entrypoints.cli.output import (
     members_of,
     plain,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
 
 _FIGURES = """depth counts tasks that wait or run; pending those that a worker has read; retry_scheduled those that
-wait for their time. dlq_depth counts the dead letters of all queues. workers_active is as of the last
-heartbeats, and so approximate; the others are exact."""
+wait for their time. Dead letters, dlq_depth with --json, are those of all queues. workers_active is as of the
+last heartbeats, and so approximate; the others are exact."""
 
 _LABELS: Final = {"dlq_depth": "dead letters (all queues)"}
 
@@ -99,6 +99,7 @@ def show_all(arguments: Namespace) -> Exit:
         else:
             headings = ("queue", "depth", "pending", "paused", "retry_scheduled")
             print_rows(headings, [tuple(asdict(queue).values()) for queue in queues], empty="no queues")
+            tell_of_limit(len(queues), limit=arguments.limit)
             number = await container.dead_letters().count()
             if number:
                 print_line(f"{number} dead letter{'s' if number > 1 else ''}: dtq dlq list")
