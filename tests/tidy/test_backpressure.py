@@ -7,6 +7,7 @@ import pytest
 
 from dtq.application.admitting import MAX_SUBMISSIONS
 from dtq.application.group_commit import MAX_BATCH
+from dtq.application.pace import PIECE_BYTES
 from dtq.application.patience import CALL_DEADLINE
 from dtq.application.readings import FRESH
 from dtq.application.refill import LONGEST_S
@@ -62,6 +63,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"for at most {CALL_DEADLINE.seconds} seconds",
         f"At most {MAX_WAITING_BYTES // 2**20} MiB of submissions",
         f"and {RECORD_BYTES} for each task",
+        f"after each {PIECE_BYTES // 1024} KiB others",
         f"| first line and headers | {MAX_HEAD_BYTES} bytes |",
         f"{HEAD_WITHIN.seconds} seconds for first line and headers, and {BODY_WITHIN.seconds} seconds of silence",
         f"takes nothing for {SEND_LIMIT.seconds} seconds",
