@@ -82,7 +82,7 @@ def judge_all(seeds: Sequence[int], *, mode: Mode, most_failures: int) -> Report
     """Run seeds one after the other, until so many have failed."""
     failed: list[Failed] = []
     count = 0
-    with _quiet():
+    with quietly():
         for seed in seeds:
             count += 1
             found = judge(seed, mode=mode)
@@ -95,7 +95,7 @@ def judge_all(seeds: Sequence[int], *, mode: Mode, most_failures: int) -> Report
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Let nobody hear what coroutines of killed processes have to say when they are thrown away."""
     hook = sys.unraisablehook
     sys.unraisablehook = lambda _: None
@@ -173,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _replay(seed: int, *, mode: Mode) -> int:
-    with _quiet():
+    with quietly():
         history = run_seed(seed, mode=mode)
         found = findings(history)
         sys.stdout.write("\n".join([*history.lines(), *map(str, found), ""]))

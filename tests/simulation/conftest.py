@@ -1,12 +1,22 @@
 """Options for `pytest tests/simulation`: how many seeds, from which one on, and whether all planted faults are made."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.contract.run_mutants import Mutant, sampled
+from tests.simulation.campaign import quietly
 from tests.simulation.run_planted import read_planted
 
 SAMPLE = 8
 """How many planted faults are made unless all are asked for."""
+
+
+@pytest.fixture(autouse=True)
+def undisturbed() -> Iterator[None]:
+    """Let what killed processes leave behind be cleared away with the test that has made it, and say nothing."""
+    with quietly():
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -21,7 +21,6 @@ def told_by_another_process(seed: int, mode: Mode, *, hash_seed: int) -> str:
     return run.stdout
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", ["within", "beyond"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_seed_gives_the_same_history_each_time(seed: int, mode: Mode) -> None:
