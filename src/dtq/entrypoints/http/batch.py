@@ -19,9 +19,10 @@ from dtq.domain.status import TaskStatus
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import answer, operation, problems
 from dtq.entrypoints.http.errors import Problem, problem_of
+from dtq.entrypoints.http.headers import check_content_type
 from dtq.entrypoints.http.metrics import refusals
 from dtq.entrypoints.http.queries import AnyRequest
-from dtq.entrypoints.http.schemas import check_content_type, task_fields
+from dtq.entrypoints.http.schemas import task_fields
 from dtq.ports.backend import Backend
 
 MAX_TOKENS: Final = 1_000_000

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from litestar.datastructures import Headers
 from msgspec import Raw, Struct
 
 from dtq.domain.admission import FIELDS, KEY_PATTERN
-from dtq.domain.errors import FieldProblem, InvalidRequest, InvalidTask
+from dtq.domain.errors import FieldProblem, InvalidTask
 from dtq.domain.json_text import MAX_DEPTH, malformed
 from dtq.domain.status import TaskStatus
 
@@ -47,24 +46,6 @@ class Readiness(Struct, frozen=True, kw_only=True):
     broker: str
     problems: list[str]
     warnings: list[str]
-
-
-def only(name: str, *, headers: Headers) -> str | None:
-    """Return the value of a header that decides something, or None. Raises InvalidRequest where it is given twice."""
-    values = headers.getall(name, [])
-    if len(values) > 1:
-        raise InvalidRequest((FieldProblem(name, "given more than once"),))
-    return values[0] if values else None
-
-
-def check_content_type(headers: Headers) -> None:
-    """Let only JSON in UTF-8 pass. Raises InvalidRequest."""
-    value = only("Content-Type", headers=headers)
-    kind, *parameters = [part.strip().lower() for part in (value or "").split(";")]
-    charsets = [part.partition("=")[2].strip('"') for part in parameters if part.startswith("charset=")]
-    if kind == "application/json" and all(charset in {"utf-8", "utf8"} for charset in charsets):
-        return
-    raise InvalidRequest((FieldProblem("Content-Type", "must be application/json, in UTF-8"),))
 
 
 def task_fields(body: bytes) -> dict[str, object]:

@@ -14,9 +14,10 @@ from dtq.domain.audit import Actor
 from dtq.domain.errors import TaskNotFound
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import IDEMPOTENCY_KEY, JSON, TASK_ID, answer, operation, problems
+from dtq.entrypoints.http.headers import check_content_type, only
 from dtq.entrypoints.http.metrics import refusals
 from dtq.entrypoints.http.queries import LIMIT, QUEUE, STATUS, WAIT, AnyRequest
-from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, check_content_type, only, task_fields, with_header
+from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, task_fields, with_header
 from dtq.entrypoints.views import TaskBody, TaskList, full, listed
 
 _RECENT: Final = (QUEUE, STATUS, LIMIT)
