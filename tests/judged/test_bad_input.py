@@ -52,7 +52,8 @@ ARGUMENTS: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "priority": (5, "priority", ("submit", "--type", "echo", "--payload", "{}", "--priority", "10")),
     "attempts": (5, "max_attempts", ("submit", "--type", "echo", "--payload", "{}", "--max-attempts", "0")),
     "timeout": (5, "timeout_ms", ("submit", "--type", "echo", "--payload", "{}", "--timeout-ms", "0")),
-    "delay": (5, "delay_seconds", ("submit", "--type", "echo", "--payload", "{}", "--delay-seconds", "nan")),
+    "delay": (5, "delay_seconds", ("submit", "--type", "echo", "--payload", "{}", "--delay-seconds", "-1")),
+    "no number": (2, "--delay-seconds", ("submit", "--type", "echo", "--payload", "{}", "--delay-seconds", "nan")),
     "metadata": (5, "metadata", ("submit", "--type", "echo", "--payload", "{}", "--metadata", "[]")),
 }
 
