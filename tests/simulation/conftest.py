@@ -8,7 +8,7 @@ from tests.contract.run_mutants import Mutant, sampled
 from tests.simulation.campaign import quietly
 from tests.simulation.run_planted import read_planted
 
-SAMPLE = 8
+SAMPLE = 4
 """How many planted faults are made unless all are asked for."""
 
 

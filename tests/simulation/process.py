@@ -135,7 +135,8 @@ class Process:
         self.stop_main()
         self._loop.call_later(seconds, self.go_on_main, context=self._clockwork.context)
         turn = self._loop.create_future()
-        self._loop.call_soon(turn.set_result, None)
+        # whoever is told to stop meanwhile does not wait for it any more
+        self._loop.call_soon(lambda: None if turn.done() else turn.set_result(None))
         await turn
 
     async def _live(self) -> None:
