@@ -143,7 +143,7 @@ def test_the_turns_of_reaping_are_spread() -> None:
         for is_low in (True, False)
     ]
     for reaping in both:
-        reaping.done(is_whole=True)
+        reaping.done(is_whole=True, has_found=False)
 
     assert [timedelta(seconds=1.05), timedelta(seconds=1.5)] == [reaping.due_in for reaping in both]
 
@@ -158,10 +158,10 @@ def test_a_reaping_that_was_asked_for_stays_due_until_a_sweep_has_got_to_the_low
     )
 
     reaping.ask()
-    reaping.done(is_whole=False)
+    reaping.done(is_whole=False, has_found=False)
     assert reaping.is_due
 
-    reaping.done(is_whole=True)
+    reaping.done(is_whole=True, has_found=False)
     assert not reaping.is_due
 
 

@@ -41,6 +41,19 @@ async def test_a_lost_last_attempt_is_not_run_again(world: World) -> None:
     assert 1 == len(handlers.runs)
 
 
+async def test_a_worker_with_less_room_than_was_left_behind_goes_on_reaping(world: World) -> None:
+    await world.age_server()
+    first = await world.hire(concurrency=5)
+    ids = [await world.submit("hold") for _ in range(5)]
+    await world.hire(concurrency=1)
+    first.kill()
+    handlers.let_all_go()
+
+    await world.advance(1.3 * 30)
+
+    assert [(S.SUCCEEDED, 2)] * 5 == [((await world.task(one)).status, (await world.task(one)).attempt) for one in ids]
+
+
 async def test_a_newcomer_takes_nothing_from_peers_that_were_all_stopped_until_now(world: World) -> None:
     await world.age_server()
     await world.hire()

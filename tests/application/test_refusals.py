@@ -62,8 +62,7 @@ async def test_a_beat_that_is_refused_spares_no_peer(world: World) -> None:
     handlers.gate("both").open()
     await world.settle()
 
-    # the first turn that finds them has a place less: it finds the worker's own entry, which it cannot extend, too
-    await world.advance(VISIBILITY * 1.5)
+    await world.advance(VISIBILITY * 1.3)
 
     assert staff.notes.of("beat_failed")
     assert 2 == len(owned)

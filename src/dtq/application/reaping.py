@@ -62,13 +62,14 @@ class Reaping:
         self._is_asked = True
         self._next_at = self._clock.monotonic()
 
-    def done(self, *, is_whole: bool) -> None:
+    def done(self, *, is_whole: bool, has_found: bool) -> None:
         """Take note of a reaping sweep: the next is due after a quarter of the visibility timeout, or less.
 
-        One that was asked for counts only if it *is_whole*: a sweep that found its fill in a high band has not yet
-        seen what was handed back to a lower one, which must not wait behind fresh work of still lower ones.
+        One that was asked for, or *has_found* abandoned work, counts only if it *is_whole*: a sweep that found its fill
+        in a high band has not yet seen what was left in a lower one, which must not wait behind fresh work of still
+        lower ones, nor for another turn.
         """
-        if self._is_asked and not is_whole:
+        if not is_whole and (self._is_asked or has_found):
             return
         self._is_asked = False
         now = self._clock.monotonic()

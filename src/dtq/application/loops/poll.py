@@ -141,7 +141,10 @@ class Poll:
         parts.set_aside.add(fetched.unreadable)
         deliveries = [one for one in fetched.deliveries if not parts.in_flight.owns(one.receipt)]
         if is_reaping:
-            parts.reaping.done(is_whole=len(fetched.deliveries) + len(fetched.unreadable) < room)
+            parts.reaping.done(
+                is_whole=len(fetched.deliveries) + len(fetched.unreadable) < room,
+                has_found=any(one.task is not None and one.task.lease is not None for one in deliveries),
+            )
         if parts.reaping.observe(fetched.now, asked_at=asked_at):
             parts.observer.noticed("clock_jumped", queue=self._queue)
             # their owners may be alive, and only seem silent: they win these entries back by their next extension
