@@ -37,7 +37,6 @@ def problem_of(outcome: Outcome) -> str:
         Raw(b""),
         Raw(tower(4000).encode()),
     ],
-    ids=repr,
 )
 def test_text_of_a_handlers_own_that_is_no_json_fails_for_good(value: object) -> None:
     assert problem_of(outcome_of(value, max_bytes=LIMIT))

@@ -33,9 +33,7 @@ def test_what_could_forge_a_line_becomes_a_space(character: str) -> None:
     assert "a b" == clean(f"a{character}b")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain", "a b", "~\xa0\xad", "äöü", "\u2027\u202f", "a\u200db", "日本", "😀"]
-)
+@pytest.mark.parametrize("text", ["", "plain", "a b", "~\xa0\xad", "äöü", "\u2027\u202f", "a\u200db", "日本", "😀"])
 def test_other_text_stays(text: str) -> None:
     assert text == clean(text)
 

@@ -106,7 +106,6 @@ async def test_an_error_frees_the_key_of_an_async_client(async_client: AsyncClie
         (Raw(b'1}, "state": "running"'), ValueError),
         (decode("[" * 65 + "]" * 65), ValueError),
     ],
-    ids=repr,
 )
 def test_a_result_that_is_no_json_frees_the_key(
     client: Client, key: str, result: object, error: type[Exception]

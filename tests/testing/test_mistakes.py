@@ -46,7 +46,6 @@ def test_settings_that_are_none_are_refused_by_name(settings: Any, message: str)
         example_tasks.greet,
         [example_tasks.greet],
     ],
-    ids=repr,
 )
 def test_tasks_are_modules_or_their_names_or_functions(tasks: Any) -> None:
     with SyncApp(tasks) as app:
