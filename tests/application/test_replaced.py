@@ -73,6 +73,18 @@ async def test_a_worker_that_comes_back_after_its_successor_ends(world: World) -
     assert [] == [event for event in first.notes.events if event.type is EventType.WORKER_STOPPED]
 
 
+async def test_a_worker_ends_as_soon_as_its_beat_is_refused(world: World) -> None:
+    staff = await world.hire(worker_id=ID)
+    earlier = a_heartbeat(worker_id=ID, started_at=world.clock.now() - timedelta(hours=1))
+    handover = staff.worker._handover  # noqa: SLF001 - by which a beat tells its worker
+    beat = Beat(handover, settings=staff.settings, heartbeat=earlier, abort=staff.aborted.append)
+
+    await beat._announce(staff.backend)  # noqa: SLF001 - as another process does that has lost its id to this worker
+    await world.settle()
+
+    assert isinstance(staff.life.exception(), WorkerReplaced)
+
+
 async def test_what_its_successor_runs_runs_on(world: World) -> None:
     first = await an_absent_one(world)
     second = await its_successor(world)
