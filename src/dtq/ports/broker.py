@@ -126,8 +126,9 @@ class WorkQueue(Protocol):
 
         Within a priority: entries of *held* (which this worker owns already) first, then, where *reap_idle* is given,
         entries whose owner has been idle for that long, then fresh ones; the owner of what is taken counts as heard of
-        now, even if it had handed that back. Entries of *held* that do not fit stay owned and are not returned. A paused queue gives nothing. A queue whose groups are lost is repaired. A record that
-        cannot be read makes only its own entry unreadable, which counts toward *limit*.
+        now, even if it had handed that back. Entries of *held* that do not fit stay owned and are not returned. A
+        paused queue gives nothing. A queue whose groups are lost is repaired. A record that cannot be read makes only
+        its own entry unreadable, which counts toward *limit*.
         """
         ...
 
