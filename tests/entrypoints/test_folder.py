@@ -1,6 +1,6 @@
 import os
 from pathlib import Path
-from stat import ST_UID
+from stat import ST_INO, ST_UID
 
 import pytest
 
@@ -48,6 +48,65 @@ def test_settings_that_others_may_write_are_ignored_aloud(tmp_path: Path) -> Non
     assert {} == found.settings
     assert "others than you may write it" in found.warnings[0]
     lock.close()
+
+
+@pytest.mark.parametrize("name", ["", "settings.json"])
+def test_settings_of_another_user_are_ignored_aloud(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = Lock(lock_path(tmp_path))
+    write_settings(tmp_path, GIVEN)
+    strange, fstat = (tmp_path / name).stat(), os.fstat
+
+    def of_another(descriptor: int) -> os.stat_result:
+        values = [*fstat(descriptor)]
+        values[ST_UID] += values[ST_INO] == strange.st_ino
+        return os.stat_result(values)
+
+    monkeypatch.setattr("os.fstat", of_another)
+
+    found = read_settings(tmp_path)
+
+    assert {} == found.settings
+    assert [f"{tmp_path / name} is ignored"] == [warning.partition(":")[0] for warning in found.warnings]
+    lock.close()
+
+
+def test_settings_that_are_a_link_are_ignored_aloud(tmp_path: Path) -> None:
+    lock = Lock(lock_path(tmp_path))
+    write_settings(tmp_path, GIVEN)
+    path = tmp_path / "settings.json"
+    path.symlink_to(path.rename(tmp_path / "elsewhere.json"))
+
+    found = read_settings(tmp_path)
+
+    assert {} == found.settings
+    assert (f"{path} is ignored: it is a link",) == found.warnings
+    lock.close()
+
+
+def test_what_is_judged_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = Lock(lock_path(tmp_path))
+    write_settings(tmp_path, GIVEN)
+    path, fstat = tmp_path / "settings.json", os.fstat
+    before = path.stat().st_ino
+
+    def then_exchanged(descriptor: int) -> os.stat_result:
+        judged = fstat(descriptor)
+        if judged.st_ino == before:
+            write_settings(tmp_path, {"DTQ_REDIS_URL": "redis://planted"})
+            path.chmod(0o666)
+        return judged
+
+    monkeypatch.setattr("os.fstat", then_exchanged)
+
+    assert GIVEN == read_settings(tmp_path).settings
+    assert before != path.stat().st_ino
+    lock.close()
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "settings.json", 0o600)
+
+    assert {} == read_settings(tmp_path).settings
 
 
 def test_settings_that_are_no_settings_are_ignored_aloud(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """The folder `.dtq/`, by which commands find the `dtq dev` that was started in the same place."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -114,16 +115,22 @@ def read_settings(folder: Path) -> Found:
     """Read what a running `dtq dev` left in *folder*; nothing counts that is stale or that others may have written."""
     path = _settings_path(folder)
     try:
-        owner = path.stat()
-        with path.open("rb") as file:
-            text = file.read(_MAX_BYTES)
+        with _opened(folder, os.O_DIRECTORY) as within:
+            if os.fstat(within).st_uid != os.geteuid():
+                return Found(warnings=(f"{folder} is ignored: it belongs to another user",))
+            # what is judged is what is read, whatever stands under that name a moment later
+            with _opened(path.name, os.O_NOFOLLOW, within=within) as descriptor:
+                found = os.fstat(descriptor)
+                text = os.read(descriptor, _MAX_BYTES)
+            is_locked = _is_locked(lock_path(folder).name, within=within)
     except (FileNotFoundError, NotADirectoryError):
         return Found()
     except OSError as error:
-        return Found(warnings=(f"{path} is ignored: {error.strerror}",))
-    if owner.st_uid != os.geteuid() or owner.st_mode & _FOREIGN_WRITE:
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        return Found(warnings=(f"{path} is ignored: {why}",))
+    if found.st_uid != os.geteuid() or found.st_mode & _FOREIGN_WRITE:
         return Found(warnings=(f"{path} is ignored: others than you may write it",))
-    if not _is_locked(lock_path(folder)):
+    if not is_locked:
         return Found(warnings=(f"{path} is ignored: the `dtq dev` that wrote it does not run any more",))
     try:
         return Found(settings=msgspec.json.decode(text, type=dict[str, str]))
@@ -135,15 +142,22 @@ def _settings_path(folder: Path) -> Path:
     return folder / "settings.json"
 
 
-def _is_locked(path: Path) -> bool:
+@contextlib.contextmanager
+def _opened(path: str | Path, how: int, *, within: int | None = None) -> Iterator[int]:
+    # a pipe that nobody writes to would be waited for
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | how, dir_fd=within)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _is_locked(name: str, *, within: int) -> bool:
+    try:
+        with _opened(name, os.O_NOFOLLOW, within=within) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
     return False
