@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from dtq.application.dead_letters import DeadLetterService, Requeued
+from dtq.application.dead_letters import DeadLetterService
 from dtq.domain.audit import Actor
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, DtqError, OutcomeUnknown, StepStopped
 from dtq.domain.outcome import classify
 from dtq.entrypoints.cli import main
+from dtq.entrypoints.cli.session import Terminated
+from dtq.entrypoints.cli.streams import Unwritten
 from dtq.ports.backend import Backend
 from tests.entrypoints.command_fixtures import backend, printed
 from tests.entrypoints.commands import Printed, document, end, submitted
@@ -26,6 +28,18 @@ def dead(backend: Backend, printed: Printed, *, queue: str = "default") -> str:
     task_id = submitted(printed, "--queue", queue)
     end(backend, BROKEN, queue=queue)
     return task_id
+
+
+def fail_at(fated: str, error: BaseException, monkeypatch: pytest.MonkeyPatch, *, name: str = "requeue") -> None:
+    """Let the act *name* end with *error* for the task *fated*."""
+    act = getattr(DeadLetterService, name)
+
+    async def until(service: DeadLetterService, task_id: str, *, by: Actor) -> object:
+        if task_id == fated:
+            raise error
+        return await act(service, task_id, by=by)
+
+    monkeypatch.setattr(DeadLetterService, name, until)
 
 
 def lines(printed: Printed) -> list[Mapping[str, Any]]:
@@ -71,20 +85,79 @@ def test_programs_read_a_line_of_each(command: str, backend: Backend, printed: P
 
 def test_a_broker_that_goes_away_ends_it(backend: Backend, printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [dead(backend, printed) for _ in range(3)]
-    requeue = DeadLetterService.requeue
-
-    async def until_the_second(service: DeadLetterService, task_id: str, *, by: Actor) -> Requeued:
-        if task_id == ids[1]:
-            raise BrokerUnavailable("refused")
-        return await requeue(service, task_id, by=by)
-
-    monkeypatch.setattr(DeadLetterService, "requeue", until_the_second)
+    fail_at(ids[1], BrokerUnavailable("refused"), monkeypatch)
 
     assert 1 == main(["retry-dlq", *ids])
 
     out, err = printed()
     assert [f"{ids[0]} queued"] == out.splitlines()
     assert f"dtq: not tried any more: 1, from {ids[2]} on" == err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("kind", [BrokerRefused, StepStopped, OutcomeUnknown, BrokerUnavailable])
+def test_each_refusal_names_its_task_once(
+    kind: type[DtqError], backend: Backend, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    living, fated = submitted(printed, "--queue", "other"), dead(backend, printed)
+    fail_at(fated, kind("no"), monkeypatch)
+
+    assert 4 == main(["retry-dlq", living, fated])
+
+    err = printed()[1].splitlines()
+    assert [1, 1] == [line.count(task_id) for line, task_id in zip(err, (living, fated), strict=True)]
+    assert err[1].startswith(f"dtq: {fated}: ")
+
+
+@pytest.mark.parametrize("command", ACTS)
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_a_broker_that_nobody_named_is_called_the_default(
+    command: str, how: list[str], printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DTQ_REDIS_URL")
+    for name in ("requeue", "discard"):
+        fail_at(UNKNOWN, BrokerUnavailable("no"), monkeypatch, name=name)
+
+    assert 1 == main([command, UNKNOWN, "1" * 32, *how])
+
+    assert "DTQ_REDIS_URL is not set, so its default was tried" in "".join(printed())
+
+
+@pytest.mark.parametrize(("cut", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+def test_what_is_cut_off_tells_how_far_it_came(
+    cut: type[BaseException], code: int, backend: Backend, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [dead(backend, printed) for _ in range(4)]
+    fail_at(ids[1], cut(), monkeypatch)
+
+    assert code == main(["retry-dlq", *ids])
+
+    out, err = printed()
+    assert [f"{ids[0]} queued"] == out.splitlines()
+    assert [
+        f"dtq: {ids[1]}: cut off; it may or may not have been done",
+        f"dtq: not tried any more: 2, from {ids[2]} on",
+    ] == err.splitlines()
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_a_full_disk_tells_how_far_it_came(
+    how: list[str], backend: Backend, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [dead(backend, printed) for _ in range(3)]
+
+    def full(*_: object, **__: object) -> None:
+        raise Unwritten("stdout: no space")
+
+    monkeypatch.setattr("dtq.entrypoints.cli.several.print_json_line", full)
+    monkeypatch.setattr("dtq.entrypoints.cli.several.print_answer", full)
+
+    assert 1 == main(["discard-dlq", *ids, *how])
+
+    assert [
+        f"dtq: cut off after {ids[0]}",
+        f"dtq: not tried any more: 2, from {ids[1]} on",
+        "dtq: stdout: no space",
+    ] == printed()[1].splitlines()
 
 
 def test_several_cannot_be_waited_for(printed: Printed) -> None:

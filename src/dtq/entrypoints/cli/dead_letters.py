@@ -137,7 +137,9 @@ def retry(arguments: Namespace) -> Exit:
             )
 
         if arguments.wait is None:
-            return await do_each(arguments.task_ids, requeue, as_json=arguments.json)
+            return await do_each(
+                arguments.task_ids, requeue, as_json=arguments.json, default_broker=arguments.default_broker
+            )
         requeued = await service.requeue(arguments.task_ids[0], by=by)
         task = requeued.task
         if requeued.is_detached:
@@ -159,7 +161,9 @@ def discard(arguments: Namespace) -> Exit:
             body = {"task_id": task.task_id, "status": task.status, "discarded": task.discarded}
             return Done(body=body, line=f"{task.task_id} discarded")
 
-        return await do_each(arguments.task_ids, discard_one, as_json=arguments.json)
+        return await do_each(
+            arguments.task_ids, discard_one, as_json=arguments.json, default_broker=arguments.default_broker
+        )
 
     return with_broker(container_of(arguments), use)
 

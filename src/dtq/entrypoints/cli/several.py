@@ -1,11 +1,12 @@
 """An act on several tasks: each gets an answer of its own, and the first refusal decides how the command ends."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from msgspec import Struct
 
 from dtq.domain.errors import BrokerRefused, BrokerUnavailable, DtqError, StepStopped
-from dtq.entrypoints.cli.exits import Exit, exit_of, members_of, print_error, report
+from dtq.entrypoints.cli.exits import Exit, exit_of, lines_of, members_of, print_error
 from dtq.entrypoints.cli.output import print_answer, print_json_line
 
 
@@ -16,11 +17,15 @@ class Done(Struct, frozen=True, kw_only=True):
     line: str
 
 
-async def do_each(task_ids: Sequence[str], act: Callable[[str], Awaitable[Done]], *, as_json: bool) -> Exit:
+async def do_each(
+    task_ids: Sequence[str], act: Callable[[str], Awaitable[Done]], *, as_json: bool, default_broker: str | None
+) -> Exit:
     """Do *act* with one task after the other, and print of each how that went, at once.
 
-    One that is refused does not keep the others from being done; a broker that is away does. Raises what is wrong with
-    an only one.
+    One that is refused does not keep the others from being done; a broker that is away does. What cuts it off is raised
+    once it is told how far it came. Raises what is wrong with an only one.
+
+    *default_broker* is the URL that was tried because nobody named one.
     """
     if len(task_ids) == 1:
         done = await act(task_ids[0])
@@ -28,27 +33,56 @@ async def do_each(task_ids: Sequence[str], act: Callable[[str], Awaitable[Done]]
         return Exit.DONE
     ended = Exit.DONE
     for number, task_id in enumerate(task_ids, start=1):
-        try:
-            done = await act(task_id)
-        except DtqError as error:
-            ended = ended or exit_of(error)
-            _refused(task_id, error, as_json=as_json)
-            if isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused | StepStopped):
-                _stopped(task_ids[number:])
-                break
-        else:
-            if as_json:
-                print_json_line(done.body)
+        rest = task_ids[number:]
+        with _told_if_cut_off(f"{task_id}: cut off; it may or may not have been done", rest=rest):
+            answer = await _answer(task_id, act)
+        # the answer that could not be written is repeated with the reason
+        with _told_if_cut_off(f"cut off after {task_id}", rest=rest):
+            if isinstance(answer, Done):
+                _done(answer, as_json=as_json)
             else:
-                print_answer(done.body, line=done.line, as_json=False)
+                _refused(task_id, answer, as_json=as_json, default_broker=default_broker)
+        if isinstance(answer, DtqError):
+            ended = ended or exit_of(answer)
+        if isinstance(answer, BrokerUnavailable) and not isinstance(answer, BrokerRefused | StepStopped):
+            _stopped(rest)
+            break
     return ended
 
 
-def _refused(task_id: str, error: DtqError, *, as_json: bool) -> None:
+async def _answer(task_id: str, act: Callable[[str], Awaitable[Done]]) -> Done | DtqError:
+    try:
+        return await act(task_id)
+    except DtqError as error:
+        return error
+
+
+@contextmanager
+def _told_if_cut_off(where: str, *, rest: Sequence[str]) -> Iterator[None]:
+    """Say *where* Ctrl-C, SIGTERM or a full disk ended it all, and what was not tried."""
+    is_whole = False
+    try:
+        yield
+        is_whole = True
+    finally:
+        if not is_whole:
+            print_error(f"dtq: {where}")
+            _stopped(rest)
+
+
+def _done(done: Done, *, as_json: bool) -> None:
     if as_json:
-        print_json_line({"task_id": task_id, **members_of(error)})
+        print_json_line(done.body)
     else:
-        report(error, as_json=False)
+        print_answer(done.body, line=done.line, as_json=False)
+
+
+def _refused(task_id: str, error: DtqError, *, as_json: bool, default_broker: str | None) -> None:
+    if as_json:
+        print_json_line({"task_id": task_id, **members_of(error, default_broker=default_broker)})
+        return
+    for line in lines_of(error, default_broker=default_broker):
+        print_error(f"dtq: {line}" if task_id in line else f"dtq: {task_id}: {line}")
 
 
 def _stopped(rest: Sequence[str]) -> None:
