@@ -22,6 +22,8 @@ _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<of_key>key in )?\$(?P<
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _SHOWS_VALUE: Final = re.compile(r"(?P<what>Invalid (?:enum )?value) .*", re.DOTALL)
+_UNREADABLE: Final = (ArithmeticError, AttributeError, LookupError, NameError, RuntimeError, SyntaxError, TypeError)
+"""What an annotation raises that is text and cannot be evaluated, of a handler as of a field within its type."""
 
 
 class PayloadTypeError(ValueError):
@@ -47,7 +49,7 @@ class PayloadType:
             self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(declared)
             # a type within it that has no schema could not be read either
             self._schema: JsonSchema = msgspec.json.schema(declared)
-        except (TypeError, NameError) as error:
+        except _UNREADABLE as error:
             raise PayloadTypeError(f"{owner}: {declared!r} is no payload type: {error}; {_ALLOWED}") from error
 
     def read(self, text: str) -> object:
@@ -100,7 +102,7 @@ def _is_typed(annotation: Any) -> bool:
         return False
     try:
         info = type_info(annotation)
-    except (TypeError, NameError):
+    except _UNREADABLE:
         return True
     if isinstance(info, CustomType):
         return info.cls is not object and not issubclass(info.cls, Mapping)
@@ -126,9 +128,9 @@ def _first_annotation(function: Callable[..., object], *, owner: str) -> Any:
     holder = SimpleNamespace(__annotations__={"payload": annotation})
     try:
         hints = get_type_hints(holder, globalns=_globals_of(function), include_extras=True)
-    except NameError as error:
+    except _UNREADABLE as error:
         raise PayloadTypeError(
-            f"{owner}: the payload's annotation {annotation!r} cannot be resolved ({error}): "
+            f"{owner}: the payload's annotation {annotation!r} cannot be resolved ({type(error).__name__}: {error}): "
             "import it where the program runs, or declare it as @task(..., payload=...)"
         ) from error
     return hints["payload"]
