@@ -68,6 +68,16 @@ def test_no_module_means_no_handler() -> None:
     assert 0 == len(load_registry([]))
 
 
+def test_the_current_folder_is_searched_only_where_a_module_is_named(here: Path) -> None:
+    load_registry([])
+    before = str(here) in sys.path
+    (here / "made_here_l.py").write_text(GREET)
+
+    load_registry(iter(["made_here_l"]))
+
+    assert (False, True) == (before, str(here) in sys.path)
+
+
 FROM = "from dtq import task\n"
 
 
@@ -90,6 +100,7 @@ FROM = "from dtq import task\n"
             'import functools\ndef w(f): return functools.wraps(f)(lambda *a: 1)\n@w\n@task("x")\ndef b(p, c): pass',
             "put @task on top",
         ),
+        ('@task("x")\ndef b(p: "task.Order", c): pass', "'x': .* cannot be resolved .AttributeError"),
         ('@task("x", payload=int)\ndef b(p, c): pass', "'x'"),
     ],
 )

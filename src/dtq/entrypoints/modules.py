@@ -20,6 +20,10 @@ def load_registry(names: Iterable[str]) -> Registry:
     Modules of the current folder can be named. What a module prints while it is imported goes to stderr, so that
     stdout stays one document.
     """
+    names = tuple(names)
+    if not names:
+        # the current folder must shadow nothing where nothing of it is asked for
+        return Registry()
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
