@@ -94,6 +94,10 @@ def test_all_faults_are_reported_at_once_with_name_value_and_what_is_allowed() -
         ("DTQ_KEY_PREFIX", "{a}{b}"),
         ("DTQ_WORKER_CONCURRENCY", "four"),
         ("DTQ_API_KEY", " padded"),
+        ("DTQ_API_HOST", "a..b"),
+        ("DTQ_API_HOST", "x" * 64),
+        ("DTQ_API_HOST", "a b"),
+        ("DTQ_API_HOST", "a\udcffb"),
     ],
 )
 def test_a_value_out_of_bounds_is_refused_by_name(name: str, text: str) -> None:
@@ -115,6 +119,11 @@ def test_a_value_out_of_bounds_is_refused_by_name(name: str, text: str) -> None:
 def test_settings_that_contradict_each_other_are_refused(environment: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="must be at least"):
         load(environment=environment)
+
+
+@pytest.mark.parametrize("host", ["::", "fe80::1%eth0", "127.0.0.1", "localhost.", "a_service", "m\u00fcnchen.example"])
+def test_names_and_addresses_can_be_listened_at(host: str) -> None:
+    assert host == load(environment={"DTQ_API_HOST": host}).settings.api_host
 
 
 def test_an_empty_text_means_the_default() -> None:

@@ -74,15 +74,19 @@ def url_problem(text: str) -> str | None:
     return _host_problem(parts) or _database_problem(parts) or _options_problem(parts)
 
 
+def is_host(text: str) -> bool:
+    """Tell whether *text* can be looked up at all, as a name or an address."""
+    try:
+        return text.isprintable() and " " not in text and bool(text.encode("idna"))
+    except UnicodeError:
+        return False
+
+
 def _host_problem(parts: SplitResult) -> str | None:
     host = unquote(parts.hostname or "")
     if not host:
         return "must name a host, such as redis://localhost:6379/0"
-    try:
-        is_name = host.isprintable() and " " not in host and bool(host.encode("idna"))
-    except UnicodeError:
-        is_name = False
-    return None if is_name else "its host must be a name or an address, such as localhost, 127.0.0.1 or [::1]"
+    return None if is_host(host) else "its host must be a name or an address, such as localhost, 127.0.0.1 or [::1]"
 
 
 def _database_problem(parts: SplitResult) -> str | None:

@@ -12,7 +12,7 @@ from msgspec.structs import FieldInfo, fields
 
 from dtq.domain.admission import MAX_TIMEOUT_MS, QUEUE_PATTERN
 from dtq.domain.workers import WORKER_ID_PATTERN
-from dtq.entrypoints.broker_url import redacted, url_problem
+from dtq.entrypoints.broker_url import is_host, redacted, url_problem
 from dtq.ports.backend import DEAD_LETTER_LIMIT
 
 PREFIX: Final = "DTQ_"
@@ -254,10 +254,14 @@ def _any_printable(text: str) -> str | None:
     return None if text.isprintable() and text == text.strip() else "must be printable text without space around it"
 
 
+def _listening_problem(text: str) -> str | None:
+    return None if is_host(text) else "must be a name or an address, such as localhost, 127.0.0.1 or ::"
+
+
 _TEXTS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "redis_url": url_problem,
     "key_prefix": _matches(KEY_PREFIX_PATTERN, "1 to 64 letters, digits, '_', '.', ':' or '-', with at most one {tag}"),
-    "api_host": _any_printable,
+    "api_host": _listening_problem,
     "api_key": _any_printable,
     "ws_path": _matches(WS_PATH_PATTERN, "a path"),
     "ws_allowed_origins": _origins_problem,
