@@ -1,10 +1,15 @@
 """What commands refuse, and with which exit code."""
 
 import asyncio
+import io
+import json
+import sys
 
 import pytest
 
+from dtq.domain.errors import FieldProblem, InvalidTask
 from dtq.entrypoints.cli import main
+from dtq.entrypoints.cli.exits import report
 from dtq.ports.backend import Backend
 from tests.entrypoints.command_fixtures import backend, printed
 from tests.entrypoints.commands import Printed, submit
@@ -86,6 +91,18 @@ def test_every_fault_of_the_settings_is_printed(monkeypatch: pytest.MonkeyPatch,
     assert ["DTQ_API_PORT", "DTQ_RETRY_JITTER"] == [
         line.removeprefix("dtq: ").split("=")[0] for line in err.splitlines()
     ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_an_error_for_programs_is_whole_in_any_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = InvalidTask(tuple(FieldProblem(f"payload.{number}", "\u00e9\U0001f600" * 50) for number in range(40)))
+    stderr = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    monkeypatch.setattr(sys, "stderr", stderr)
+
+    assert 5 == report(error, as_json=True)
+
+    told = json.loads(stderr.buffer.getvalue())
+    assert [{"field": one.field, "problem": one.problem} for one in error.problems] == told["errors"]
 
 
 def test_a_task_module_that_is_missing_is_two(printed: Printed) -> None:

@@ -18,7 +18,7 @@ from dtq.domain.errors import (
     UnknownTaskType,
 )
 from dtq.domain.text import clean
-from dtq.entrypoints.cli.streams import write_error
+from dtq.entrypoints.cli.streams import write_error, write_error_json
 
 
 class Unusable(Exception):
@@ -81,7 +81,7 @@ def report(error: DtqError, *, as_json: bool, default_broker: str | None = None)
     *default_broker* is the URL that was tried because nobody named one.
     """
     if as_json:
-        print_error(msgspec.json.encode(members_of(error, default_broker=default_broker)).decode())
+        write_error_json(msgspec.json.encode(members_of(error, default_broker=default_broker)))
     else:
         hint = f"; {WHERE_HANDLERS_ARE}" if isinstance(error, UnknownTaskType) else ""
         for line in lines_of(error, default_broker=default_broker):

@@ -1,5 +1,6 @@
 """stdin, stdout and stderr as this process was given them: closed, cut off, full, or unable to say every character."""
 
+import contextlib
 import io
 import os
 import re
@@ -22,7 +23,10 @@ class Unwritten(Exception):
 
 
 def prepare() -> None:
-    """Let writing be safe: what is closed leads nowhere, and characters that an encoding lacks are escaped."""
+    """Let reading and writing be safe: what is closed leads nowhere, and no character or byte raises.
+
+    Characters that an encoding lacks are escaped; bytes that are no text are read as lone surrogates.
+    """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -37,6 +41,10 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        # whoever calls this within a program of theirs may have closed it, or read a part of it
+        with contextlib.suppress(ValueError):
+            sys.stdin.reconfigure(errors="surrogateescape")
 
 
 def finish() -> None:
@@ -69,12 +77,7 @@ def write(text: str, *, while_read: bool = False) -> None:
 
 def write_json(document: bytes, *, while_read: bool = False) -> None:
     """Print a JSON document on stdout; what the encoding of stdout lacks is escaped as JSON has it."""
-    text = document.decode()
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = _BEYOND_ASCII.sub(_escaped, text)
-    write(f"{text}\n", while_read=while_read)
+    write(f"{_json_text(document, encoding=sys.stdout.encoding)}\n", while_read=while_read)
 
 
 def write_error(text: str) -> None:
@@ -84,6 +87,11 @@ def write_error(text: str) -> None:
         sys.stderr.flush()
     except OSError:
         leave(sys.stderr)
+
+
+def write_error_json(document: bytes) -> None:
+    """Print a JSON document on stderr, whole, escaped as write_json does; where that cannot be written, nowhere."""
+    write_error(f"{_json_text(document, encoding=sys.stderr.encoding)}\n")
 
 
 def leave(stream: TextIO) -> None:
@@ -96,6 +104,15 @@ def leave(stream: TextIO) -> None:
 
 def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it stays open as long as the process lives
+
+
+def _json_text(document: bytes, *, encoding: str | None) -> str:
+    text = document.decode()
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return _BEYOND_ASCII.sub(_escaped, text)
+    return text
 
 
 def _escaped(found: re.Match[str]) -> str:
