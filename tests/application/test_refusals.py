@@ -1,10 +1,13 @@
 """What the broker refuses is no outage: nobody is spared because of it, and what is not refused goes on."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.status import TaskStatus
+from dtq.domain.task import QueueName
 from tests.application import handlers
 from tests.application.link import LOSSES, Link, Loss
 from tests.application.world import Staff, World
@@ -116,6 +119,29 @@ async def test_a_sweep_that_is_never_answered_keeps_no_other_waiting(world: Worl
 
     assert [] == [name for name in SWEEPS if not staff.link.calls[name]]
     assert "sweeps" in {note["loop"] for note in staff.notes.of("loop_failed")}
+
+
+@pytest.mark.parametrize("method", ["keep_alive", "drop_consumers"])
+async def test_a_queue_that_is_damaged_keeps_no_other_waiting(
+    world: World, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[str] = set()
+    sweep = getattr(world.backend.upkeep, method)
+
+    async def only_where_it_is_whole(queue: QueueName, **rest: Any) -> Any:
+        if queue == "a-damaged-one":
+            raise BrokerRefused("a key of another type")
+        seen.add(queue)
+        return await sweep(queue, **rest)
+
+    monkeypatch.setattr(world.backend.upkeep, method, only_where_it_is_whole)
+    for name in ("a-damaged-one", "b", "c"):
+        await world.submit(queue=name)
+
+    staff = await a_hindered_leader(world, lambda _: None)
+
+    assert seen >= {"b", "c"}
+    assert {SWEEPS[method]} == {note["sweep"] for note in staff.notes.of("sweep_failed")}
 
 
 async def test_a_sweep_that_works_again_takes_its_turns_again(world: World) -> None:

@@ -5,6 +5,7 @@ import pytest
 from dtq.domain import errors
 from dtq.domain.errors import (
     BrokerOutOfMemory,
+    BrokerRefused,
     BrokerUnavailable,
     CancelRequested,
     DeadLetterDiscarded,
@@ -18,11 +19,13 @@ from dtq.domain.errors import (
     OutcomeUnknown,
     PayloadTooLarge,
     QueueFull,
+    StepStopped,
     TaskNotFound,
     TaskTerminal,
     Unauthorized,
     UnknownTaskType,
     UnsuitableBroker,
+    is_outage,
 )
 from dtq.domain.status import TaskStatus
 from tests.domain.factories import TASK_ID
@@ -103,3 +106,19 @@ def test_what_a_caller_may_want_to_know_is_an_attribute() -> None:
         TaskTerminal(TASK_ID, status=TaskStatus.RUNNING).status,
         IdempotencyInProgress(TASK_ID, status=None).task_id,
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "is_one"),
+    [
+        (BrokerUnavailable("away"), True),
+        (OutcomeUnknown("no answer"), True),
+        (BrokerOutOfMemory("full"), True),
+        (BrokerRefused("WRONGTYPE"), False),
+        (StepStopped("half-way"), False),
+        (TaskNotFound(TASK_ID), False),
+        (ValueError("odd"), False),
+    ],
+)
+def test_an_outage_says_more_than_that_one_thing_is_not_done(error: Exception, *, is_one: bool) -> None:
+    assert is_one == is_outage(error)

@@ -46,6 +46,7 @@ def test_a_task_of_each_status_is_possible(status: TaskStatus) -> None:
         (replace(a_task(), ttl_at=BEGIN + timedelta(days=40_000)), "its time to live"),
         (replace(a_task(), previous_attempts_dropped=-1), "a count"),
         (replace(a_task(), previous_attempts_dropped=2**54), "a count"),
+        (replace(a_task(TaskStatus.RUNNING), previous_attempts_dropped=2**54), "a count"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

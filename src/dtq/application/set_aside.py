@@ -26,14 +26,18 @@ class SetAside:
     @property
     def receipts(self) -> Collection[Receipt]:
         """What is not to be handed back."""
-        now = self._clock.monotonic()
-        self._until = {receipt: until for receipt, until in self._until.items() if until > now}
+        self._forget_what_is_over()
         return self._until.keys()
 
     def add(self, entries: Sequence[UnreadableEntry]) -> None:
         """Keep *entries*, and tell of them."""
         if not entries:
             return
+        self._forget_what_is_over()
         until = self._clock.monotonic() + self._rest
         self._until |= {entry.receipt: until for entry in entries}
         self._observer.noticed("records_unreadable", queue=self._queue, entries=len(entries), reason=entries[0].reason)
+
+    def _forget_what_is_over(self) -> None:
+        now = self._clock.monotonic()
+        self._until = {receipt: until for receipt, until in self._until.items() if until > now}

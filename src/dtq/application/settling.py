@@ -11,7 +11,7 @@ from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.delivery import FailurePolicy, finish
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable, StepStopped
+from dtq.domain.errors import BrokerUnavailable, StepStopped, is_outage
 from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Task
@@ -114,7 +114,7 @@ class Settling:
             try:
                 return await self._commit(change)
             except BrokerUnavailable as error:
-                if not isinstance(error, BrokerRefused):
+                if is_outage(error):
                     self._on_outage()
                 await self._wait(error, backoff)
 

@@ -19,7 +19,7 @@ from dtq.application.nudge import Nudge, StopSign
 from dtq.application.observers import Observers
 from dtq.application.presence import Presence, WorkerIdInUse
 from dtq.application.settings import ExitCode, WorkerSettings
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable
+from dtq.domain.errors import BrokerUnavailable, is_outage
 from dtq.domain.workers import Heartbeat
 from dtq.handlers import Registry
 from dtq.ports.backend import Backend
@@ -270,7 +270,7 @@ class Worker:
 
     def _note_trouble(self, what: str, error: Exception) -> None:
         self._observer.noticed(what, error=type(error).__name__)
-        if not isinstance(error, BrokerRefused):
+        if is_outage(error):
             self._crew.outage()
 
     def _call_soon(self, callback: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """What callers can get wrong or meet, each with a stable code that API and CLI translate."""
 
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from msgspec import Struct
 
@@ -188,6 +188,11 @@ class OutcomeUnknown(BrokerUnavailable):
 
 class StepStopped(OutcomeUnknown):
     """The broker is there and stops one step half-way, as often as it is sent; that says nothing of any other step."""
+
+
+def is_outage(error: BaseException) -> TypeGuard[BrokerUnavailable]:
+    """Tell whether *error* says that the broker is away, and not only that it will not do this one thing."""
+    return isinstance(error, BrokerUnavailable) and not isinstance(error, (BrokerRefused, StepStopped))
 
 
 class UnsuitableBroker(DtqError):

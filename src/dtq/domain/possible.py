@@ -51,11 +51,13 @@ def _name_fault(task: Task) -> str | None:
 def _attempt_fault(task: Task) -> str | None:
     if not 1 <= task.max_attempts <= HIGHEST_ATTEMPTS:
         return f"not within 1..{HIGHEST_ATTEMPTS} attempts are allowed"
+    if not 0 <= task.previous_attempts_dropped <= HIGHEST_COUNT:
+        return "a count is out of bounds"
     if task.status is TaskStatus.RUNNING:
         return None if task.attempt else "it runs without an attempt"
     if task.attempt == task.max_attempts and task.status not in TERMINAL:
         return "it waits for an attempt that is not allowed"
-    return None if 0 <= task.previous_attempts_dropped <= HIGHEST_COUNT else "a count is out of bounds"
+    return None
 
 
 def _time_fault(task: Task) -> str | None:

@@ -12,7 +12,7 @@ from dtq.application.nudge import StopSign
 from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable, StepStopped
+from dtq.domain.errors import is_outage
 from dtq.domain.lifecycle import promote
 from dtq.domain.task import NO_VERSION, LeaseToken, Task, TaskId
 from dtq.ports.answers import CommitAnswer, Refused
@@ -103,8 +103,7 @@ class Lead:
         Raises what says nothing of a single task, such as an outage.
         """
         for error in errors.values():
-            is_outage = isinstance(error, BrokerUnavailable) and not isinstance(error, (BrokerRefused, StepStopped))
-            if is_outage or not isinstance(error, Exception):
+            if is_outage(error) or not isinstance(error, Exception):
                 raise error
         if errors:
             task_id, error = next(iter(errors.items()))

@@ -143,7 +143,8 @@ class Poll:
         if is_reaping:
             parts.reaping.done(
                 is_whole=len(fetched.deliveries) + len(fetched.unreadable) < room,
-                has_found=any(one.task is not None and one.task.lease is not None for one in deliveries),
+                has_found=bool(fetched.unreadable)
+                or any(one.task is not None and one.task.lease is not None for one in deliveries),
             )
         if parts.reaping.observe(fetched.now, asked_at=asked_at):
             parts.observer.noticed("clock_jumped", queue=self._queue)

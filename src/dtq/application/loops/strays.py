@@ -63,8 +63,9 @@ class Strays:
         now = self._clock.monotonic()
         for task_id, suspect in list(self._suspects.items()):
             if now - suspect.seen_at >= SECOND_LOOK.total_seconds():
-                await self._look_again(task_id, suspect)
+                # one that cannot be helped is not to keep the others waiting: the next pass finds it again
                 del self._suspects[task_id]
+                await self._look_again(task_id, suspect)
 
     async def _scan(self) -> None:
         now = self._clock.monotonic()

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from dtq.application.backoff import Backoff
 from dtq.application.nudge import StopSign
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable
+from dtq.domain.errors import is_outage
 from dtq.ports.environment import Chance
 from dtq.ports.events import Observer
 
@@ -25,13 +25,10 @@ class Supervisor:
             try:
                 await step()
                 backoff.reset()
-            except BrokerRefused as error:
-                # no outage: the peers go on, and are not to be spared as after one
-                await self._recover(name, error, backoff)
-            except BrokerUnavailable as error:
-                self._on_outage()
-                await self._recover(name, error, backoff)
             except Exception as error:  # noqa: BLE001 - a loop that ended would leave its duty undone, unseen
+                if is_outage(error):
+                    # of whatever else, the peers are not to be spared as after an outage: they go on
+                    self._on_outage()
                 await self._recover(name, error, backoff)
 
     async def _recover(self, name: str, error: Exception, backoff: Backoff) -> None:

@@ -10,7 +10,7 @@ from dtq.application.backoff import Backoff
 from dtq.application.loops.strays import Strays
 from dtq.application.nudge import StopSign
 from dtq.domain.admission import DEFAULT_QUEUE
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable, is_outage
 from dtq.domain.events import EventType, worker_event
 from dtq.domain.task import QueueName, WorkerId
 from dtq.domain.workers import expires_in
@@ -98,7 +98,7 @@ class Sweeps:
         try:
             await duty.sweep()
         except Exception as error:  # noqa: BLE001 - a sweep that ended the step would keep the later ones waiting
-            if isinstance(error, BrokerUnavailable) and not isinstance(error, BrokerRefused):
+            if is_outage(error):
                 return error
             self._parts.observer.noticed("sweep_failed", sweep=duty.name, error=type(error).__name__, reason=str(error))
             duty.next_at = self._parts.clock.monotonic() + duty.backoff.pause().total_seconds()
@@ -134,10 +134,16 @@ class Sweeps:
         known = await parts.workers.known()
         beats = [await parts.workers.get(worker) for worker in known]
         served = {DEFAULT_QUEUE} | {beat.queue for beat in beats if beat is not None}
+        refused: BrokerRefused | None = None
         for queue in await parts.queues.names():
-            await parts.upkeep.drop_consumers(queue, alive=known)
-            if queue not in served and await parts.upkeep.retire(queue):
-                parts.observer.noticed("queue_retired", queue=queue)
+            try:
+                await parts.upkeep.drop_consumers(queue, alive=known)
+                if queue not in served and await parts.upkeep.retire(queue):
+                    parts.observer.noticed("queue_retired", queue=queue)
+            except BrokerRefused as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     async def _drop_marks(self) -> None:
         while await self._parts.upkeep.drop_marks(limit=_BATCH) == _BATCH:
@@ -151,9 +157,15 @@ class Sweeps:
             self._keep_alive_at = now + _KEEP_ALIVE_EVERY.total_seconds()
         since = self._parts.clock.now() - self._keep_alive_after
         for queue in self._to_keep_alive[:_BATCH]:
-            self._keep_alive_cursor, _ = await self._parts.upkeep.keep_alive(
-                queue, cursor=self._keep_alive_cursor, waiting_since=since, limit=_KEEP_ALIVE_LIMIT
-            )
+            try:
+                self._keep_alive_cursor, _ = await self._parts.upkeep.keep_alive(
+                    queue, cursor=self._keep_alive_cursor, waiting_since=since, limit=_KEEP_ALIVE_LIMIT
+                )
+            except BrokerRefused:
+                # a damaged queue is left out of this round, so that it keeps no other waiting
+                self._keep_alive_cursor = ""
+                self._to_keep_alive.remove(queue)
+                raise
             if self._keep_alive_cursor:
                 break
             self._to_keep_alive.remove(queue)

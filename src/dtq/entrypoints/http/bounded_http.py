@@ -173,7 +173,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Answer, where no other answer has begun, and end the connection."""
         self._wait(None)
         served = self._served()
-        if served is not None and served.response_started:
+        if self.pipeline or (served is not None and served.response_started):
             self.transport.abort()
             return
         body = problem_text(status, why)
