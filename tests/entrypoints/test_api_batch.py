@@ -157,8 +157,8 @@ async def test_others_have_the_loop_between_items(api: Api) -> None:
 
     one, ten = [await rounds_of(api, f'{{"tasks": [{", ".join([item] * count)}]}}') for count in (1, 10)]
 
-    # what a test client does in between may need a round of its own now and then
-    assert 9 * TURNS <= ten - one < 18 * TURNS
+    # the loop may go round for the client, too
+    assert ten - one >= 9 * TURNS
 
 
 async def test_others_have_the_loop_while_a_deep_item_is_looked_for(api: Api) -> None:
