@@ -53,7 +53,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_scheduled: Count = 100_000
     max_queues: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     max_payload_bytes: Annotated[int, Meta(ge=2, le=64 * 1024 * 1024)] = 262_144
-    max_batch_bytes: Annotated[int, Meta(ge=1024, le=1024 * 1024 * 1024)] = 16 * 1024 * 1024
+    max_batch_bytes: Annotated[int, Meta(ge=1024, le=48 * 1024 * 1024)] = 16 * 1024 * 1024
     max_attempts: Annotated[int, Meta(ge=1, le=100)] = 10
     task_timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = 30_000
     retry_base_delay: Annotated[float, Meta(ge=0.001, le=86_400)] = 1.0
