@@ -111,15 +111,15 @@ async def test_abandoned_work_of_a_band_comes_before_its_fresh_work_and_after_hi
 
 
 async def test_a_young_server_makes_workers_hold_back_for_two_heartbeats(world: World) -> None:
-    first = await world.hire(visibility_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=1))
+    first = await world.hire(visibility_timeout=timedelta(seconds=4), heartbeat_interval=timedelta(seconds=2))
     task_id = await world.submit("hold", max_attempts=2)
     first.kill()
     await world.advance(100)
     world.state.started_at = world.clock.monotonic()
     handlers.let_all_go()
 
-    await world.hire(visibility_timeout=timedelta(seconds=2), heartbeat_interval=timedelta(seconds=1))
-    await world.advance(1.9)
+    await world.hire(visibility_timeout=timedelta(seconds=4), heartbeat_interval=timedelta(seconds=2))
+    await world.advance(3.9)
     assert S.RUNNING == await world.status(task_id)
     await world.advance(0.2)
 
