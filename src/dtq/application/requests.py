@@ -9,6 +9,9 @@ from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, TaskId
 from dtq.domain.text import clean
 
+BESIDE_PAYLOAD_BYTES: Final = 65_536
+"""How much larger than its payload a submission may be: metadata is bounded, but may be written with many blanks."""
+
 MAX_LIMIT: Final = 500
 """The longest list that is handed out."""
 

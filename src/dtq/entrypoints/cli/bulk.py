@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
+from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.application.tasks import TaskService
 from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown, PayloadTooLarge, QueueFull
 from dtq.entrypoints.cli.exits import Exit, Unusable
@@ -22,9 +23,6 @@ from dtq.ports.environment import Clock
 
 BATCH: Final = 500
 """How many lines are submitted together."""
-
-BESIDE_PAYLOAD_BYTES: Final = 65_536
-"""How much longer than its payload a line may be: metadata is bounded, but may be written with many blanks."""
 
 SHORTEST_PAUSE: Final = timedelta(milliseconds=50)
 LONGEST_PAUSE: Final = timedelta(seconds=2)

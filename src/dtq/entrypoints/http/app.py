@@ -14,6 +14,7 @@ from litestar.di import Provide
 from litestar.types import Message, Scope
 from litestar.types.asgi_types import HeaderScope
 
+from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
 from dtq.entrypoints.container import Container
@@ -68,7 +69,7 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
         middleware=[request_context(container.ids())],
         before_send=[_finish(container.ids())],
         lifespan=_lifespan(container, is_prepared=is_prepared),
-        request_max_body_size=settings.max_payload_bytes + routes.ENVELOPE_BYTES,
+        request_max_body_size=settings.max_payload_bytes + BESIDE_PAYLOAD_BYTES,
         openapi_config=openapi_config(container.rules(), registry=container.registry()),
         # bodies, headers and cookies are nobody's business: what is logged is logged by our own observer
         logging_config=None,

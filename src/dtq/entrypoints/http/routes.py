@@ -8,15 +8,13 @@ from litestar.di import Provide
 from litestar.handlers import HTTPRouteHandler
 from litestar.handlers.base import BaseRouteHandler
 
+from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.entrypoints.config import Settings
 from dtq.entrypoints.http import batch, dead_letters, overview, queues, tasks
 from dtq.entrypoints.http.auth import AnyConnection, KeyGuard, actor_of
 from dtq.entrypoints.http.queries import refuse_unknown
 
 SECURITY_SCHEME: Final = "ApiKey"
-
-ENVELOPE_BYTES: Final = 65_536
-"""How much a request may be larger than the largest payload."""
 
 
 def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
@@ -29,7 +27,7 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
         guard.keep_out(connection, handler)
 
     submits: dict[str, Any] = {"tags": ["tasks"], "guards": [keep_out]}
-    request_bytes = settings.max_payload_bytes + ENVELOPE_BYTES
+    request_bytes = settings.max_payload_bytes + BESIDE_PAYLOAD_BYTES
     of_batches = {"request_max_body_size": settings.max_batch_bytes, "opt": {"max_item_bytes": request_bytes}}
     return [
         _open("/api/v1/tasks", submissions, **submits),
