@@ -9,7 +9,7 @@ from dtq.application.loops import upkeep
 from dtq.domain.events import Event, EventType
 from dtq.domain.retention import LIVING
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import QueueName
+from dtq.domain.task import QueueName, TaskId
 from tests.application import handlers
 from tests.application.link import Loss
 from tests.application.world import World
@@ -215,13 +215,19 @@ async def test_a_task_that_moves_on_after_it_seemed_lost_is_left_alone(world: Wo
     assert [] == leader.notes.of("task_rehomed")
 
 
-async def test_a_long_queue_is_kept_alive_part_by_part_and_then_left_for_an_hour(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def five_old_tasks(world: World, monkeypatch: pytest.MonkeyPatch) -> list[TaskId]:
+    """Tasks that wait for so long that they are to be renewed, more of them than one step renews."""
     monkeypatch.setattr(upkeep, "_KEEP_ALIVE_LIMIT", 2)
     await world.queues.pause(QUEUE, by=OPERATOR)
     tasks = [await world.submit() for _ in range(5)]
     world.let_pass(13 * 3600)
+    return tasks
+
+
+async def test_a_long_queue_is_kept_alive_part_by_part_and_then_left_for_an_hour(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = await five_old_tasks(world, monkeypatch)
 
     leader = await world.hire()
     await world.advance(3)
@@ -239,10 +245,7 @@ async def test_a_long_queue_is_kept_alive_part_by_part_and_then_left_for_an_hour
 async def test_what_was_left_when_the_broker_was_gone_is_kept_alive_when_it_is_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "_KEEP_ALIVE_LIMIT", 2)
-    await world.queues.pause(QUEUE, by=OPERATOR)
-    tasks = [await world.submit() for _ in range(5)]
-    world.let_pass(13 * 3600)
+    tasks = await five_old_tasks(world, monkeypatch)
 
     leader = await world.hire()
     leader.link.lose("keep_alive", Loss.BEFORE, times=2)
