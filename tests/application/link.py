@@ -38,6 +38,7 @@ class Link:
         self._losses: dict[str, deque[Loss]] = {}
         self._faults: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
+        self._refused_by: dict[str, type[BrokerUnavailable]] = {}
         self._watchers: dict[str, Callable[[], None]] = {}
         self._stalls: dict[str, asyncio.Event] = {}
 
@@ -53,9 +54,10 @@ class Link:
         """Let the next calls of *method* raise what nobody expects."""
         self._faults[method] += times
 
-    def refuse(self, method: str, *, times: int = 1) -> None:
-        """Let the next calls of *method* be refused by a broker that is well."""
+    def refuse(self, method: str, *, times: int = 1, by: type[BrokerUnavailable] = BrokerRefused) -> None:
+        """Let the next calls of *method* be refused, or stopped half-way, by a broker that is well."""
         self._refusals[method] += times
+        self._refused_by[method] = by
 
     def stall(self, *methods: str) -> None:
         """Let calls of *methods* stand still before they reach the broker."""
@@ -79,7 +81,7 @@ class Link:
             raise UnknownFault(method)
         if self._refusals[method] > 0:
             self._refusals[method] -= 1
-            raise BrokerRefused(f"{method} is refused")
+            raise self._refused_by[method](f"{method} is refused")
         losses = self._losses.get(method)
         loss = losses.popleft() if losses else None
         if loss is Loss.BEFORE or self._is_cut():

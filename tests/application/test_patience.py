@@ -8,7 +8,14 @@ import pytest
 from dtq.adapters.memory import ManualClock
 from dtq.adapters.memory.clock import settle
 from dtq.application.patience import CALL_DEADLINE, FAREWELL, Patience, Unsent
-from dtq.domain.errors import BrokerBehind, BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import (
+    BrokerBehind,
+    BrokerOutOfMemory,
+    BrokerRefused,
+    BrokerUnavailable,
+    OutcomeUnknown,
+    StepStopped,
+)
 
 DOWN = BrokerUnavailable("down")
 LOST = OutcomeUnknown("lost")
@@ -66,8 +73,8 @@ async def test_a_read_is_never_unknown() -> None:
     assert BrokerUnavailable is found
 
 
-@pytest.mark.parametrize("kind", [BrokerOutOfMemory, BrokerBehind, BrokerRefused])
-async def test_what_is_full_or_refused_is_not_tried_again(kind: type[BrokerUnavailable]) -> None:
+@pytest.mark.parametrize("kind", [BrokerOutOfMemory, BrokerBehind, BrokerRefused, StepStopped])
+async def test_what_is_full_refused_or_stopped_is_not_tried_again(kind: type[BrokerUnavailable]) -> None:
     clock = ManualClock()
     flaky = Flaky(kind("no"))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dtq.domain.errors import BrokerRefused
+from dtq.domain.errors import OF_ONE_REQUEST, BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName
 from tests.application import handlers
@@ -121,16 +121,17 @@ async def test_a_sweep_that_is_never_answered_keeps_no_other_waiting(world: Worl
     assert "sweeps" in {note["loop"] for note in staff.notes.of("loop_failed")}
 
 
+@pytest.mark.parametrize("kind", OF_ONE_REQUEST)
 @pytest.mark.parametrize("method", ["keep_alive", "drop_consumers"])
 async def test_a_queue_that_is_damaged_keeps_no_other_waiting(
-    world: World, method: str, monkeypatch: pytest.MonkeyPatch
+    world: World, method: str, kind: type[BrokerUnavailable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[str] = set()
     sweep = getattr(world.backend.upkeep, method)
 
     async def only_where_it_is_whole(queue: QueueName, **rest: Any) -> Any:
         if queue == "a-damaged-one":
-            raise BrokerRefused("a key of another type")
+            raise kind("a key of another type")
         seen.add(queue)
         return await sweep(queue, **rest)
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from dtq.adapters.memory import ManualClock
 from dtq.application.set_aside import SetAside
 from dtq.domain.change import Change
+from dtq.domain.errors import OF_ONE_REQUEST, BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Receipt, TaskId
 from dtq.ports.answers import Broken, CommitAnswer
@@ -188,13 +190,16 @@ async def test_a_promotion_that_always_stops_half_way_holds_up_no_other(world: W
     assert [] == staff.notes.of("loop_failed")
 
 
-async def test_a_malformed_entry_that_cannot_be_buried_holds_up_no_other(world: World) -> None:
+@pytest.mark.parametrize("kind", OF_ONE_REQUEST)
+async def test_a_malformed_entry_that_cannot_be_buried_holds_up_no_other(
+    world: World, kind: type[BrokerUnavailable]
+) -> None:
     await world.queues.pause("default", by=OPERATOR)
     first = await world.submit()
     receipt = Receipt(QUEUE, 5, world.state.add_entry(QUEUE, 5, {"x": "y"}))
     last = await world.submit()
     staff = await world.hire(concurrency=4)
-    staff.link.refuse("bury")
+    staff.link.refuse("bury", by=kind)
 
     await world.queues.resume("default", by=OPERATOR)
     await world.advance(1)

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from dtq.domain.errors import FieldProblem, InvalidTask
+from dtq.domain.errors import BrokerUnavailable, DtqError, FieldProblem, InvalidTask, OutcomeUnknown, StepStopped
 from dtq.entrypoints.cli import main
-from dtq.entrypoints.cli.exits import report
+from dtq.entrypoints.cli.exits import lines_of, report
 from dtq.ports.backend import Backend
 from tests.entrypoints.command_fixtures import backend, printed
 from tests.entrypoints.commands import Printed, submit
@@ -128,3 +128,17 @@ def test_a_worker_without_any_task_is_two(monkeypatch: pytest.MonkeyPatch, print
     assert 2 == main(["worker", "run"])
 
     assert "DTQ_TASK_MODULES or --tasks" in printed()[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (BrokerUnavailable("no"), "the broker, which DTQ_REDIS_URL names, is unavailable (no)"),
+        (OutcomeUnknown("no"), "did not answer in time, so the request may or may not have been carried out (no)"),
+        (StepStopped("no"), "stopped half-way, so the request may or may not have been carried out (no)"),
+    ],
+)
+def test_what_the_broker_may_have_done_is_said(error: DtqError, words: str) -> None:
+    (line,) = lines_of(error)
+
+    assert words in line

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dtq.domain import errors
 from dtq.domain.admission import DEFAULT_QUEUE
-from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown
+from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown, StepStopped
 from dtq.entrypoints.container import connect
 from dtq.entrypoints.http.errors import STATUS_OF
 from dtq.ports.backend import Backend, BackendOptions
@@ -76,7 +76,12 @@ async def test_an_unforeseen_error_tells_nothing_and_is_noted(make_api: MakeApi)
 
 
 @pytest.mark.parametrize(
-    ("error", "words"), [(BrokerUnavailable("host"), "nothing was done"), (OutcomeUnknown("host"), "may or may not")]
+    ("error", "words"),
+    [
+        (BrokerUnavailable("host"), "nothing was done"),
+        (OutcomeUnknown("host"), "did not answer in time: the request may or may not"),
+        (StepStopped("host"), "stopped half-way: the request may or may not"),
+    ],
 )
 async def test_a_broker_that_is_away_is_503(make_api: MakeApi, error: Exception, words: str) -> None:
     api = await make_api(backend=memory(broker=Broken(error)))

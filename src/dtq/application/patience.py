@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from dtq.domain.errors import BrokerBehind, BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import OF_ONE_REQUEST, BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
 from dtq.ports.environment import Clock
 
 CALL_DEADLINE: Final = timedelta(seconds=4)
@@ -60,7 +60,7 @@ class Patience:
                 return await self._in_time(call)
             except BrokerUnavailable as error:
                 is_unknown = is_unknown or isinstance(error, OutcomeUnknown)
-                is_final = pause is None or isinstance(error, BrokerOutOfMemory | BrokerBehind | BrokerRefused)
+                is_final = pause is None or isinstance(error, (BrokerOutOfMemory, BrokerBehind, *OF_ONE_REQUEST))
                 if is_final or pause is None or self._left() <= pause:
                     if is_unknown and not isinstance(error, OutcomeUnknown):
                         raise OutcomeUnknown(str(error)) from error

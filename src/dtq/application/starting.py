@@ -13,7 +13,7 @@ from dtq.domain.change import Change, IllegalChange, Requirement
 from dtq.domain.decision import Acknowledge, Drop
 from dtq.domain.delivery import Claim, FailurePolicy, start
 from dtq.domain.entry import rebuild
-from dtq.domain.errors import BrokerRefused
+from dtq.domain.errors import OF_ONE_REQUEST
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Receipt, Task, WorkerId
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
@@ -108,7 +108,7 @@ class Starting:
         """Decide about a delivery; what is bad about this one alone sets it aside, and stops no other."""
         try:
             return await self._decide(one, returned)
-        except (IllegalChange, BrokerRefused) as error:
+        except (IllegalChange, *OF_ONE_REQUEST) as error:
             self._set_aside.add([UnreadableEntry(one.receipt, f"{type(error).__name__}: {error}")])
             return None
 

@@ -1,6 +1,6 @@
 """What callers can get wrong or meet, each with a stable code that API and CLI translate."""
 
-from typing import ClassVar, TypeGuard
+from typing import ClassVar, Final, TypeGuard
 
 from msgspec import Struct
 
@@ -190,9 +190,13 @@ class StepStopped(OutcomeUnknown):
     """The broker is there and stops one step half-way, as often as it is sent; that says nothing of any other step."""
 
 
+OF_ONE_REQUEST: Final = (BrokerRefused, StepStopped)
+"""What the broker does with one request, and says nothing of any other."""
+
+
 def is_outage(error: BaseException) -> TypeGuard[BrokerUnavailable]:
     """Tell whether *error* says that the broker is away, and not only that it will not do this one thing."""
-    return isinstance(error, BrokerUnavailable) and not isinstance(error, (BrokerRefused, StepStopped))
+    return isinstance(error, BrokerUnavailable) and not isinstance(error, OF_ONE_REQUEST)
 
 
 class UnsuitableBroker(DtqError):

@@ -12,11 +12,13 @@ from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.steps import Writer
 from dtq.adapters.redis.trials import needs, rule_of
 from dtq.domain.change import Change
+from dtq.domain.errors import BrokerRefused
 from dtq.ports.answers import Applied, Broken
 from dtq.ports.backend import BackendOptions
 from tests.contract.kinds import KINDS, prepared
 from tests.contract.redis_harness import RedisHarness, open_restricted_harness
 from tests.contract.steps import write
+from tests.factories import QUEUE, an_audit_entry, an_event
 from tests.servers import RedisServer
 
 SENT = re.compile(r"""(?<!frozenset)(?:\(|\{|, )["']([A-Z]{3,})["'](?:, ["']([A-Z]+)["'])?""")
@@ -152,3 +154,13 @@ async def test_one_change_of_many_is_refused_by_itself(user: User) -> None:
     first, second = await user.harness.backend.broker.commit([cancel, discard])
 
     assert [Broken, Applied] == [type(first), type(second)]
+
+
+async def test_an_act_that_may_not_be_made_whole_is_not_begun_and_says_so(user: User) -> None:
+    queues = user.harness.backend.queues
+    await user.change("-xadd")
+
+    with pytest.raises(BrokerRefused, match="may not run xadd"):
+        await queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
+
+    assert not (await queues.stats(QUEUE)).paused

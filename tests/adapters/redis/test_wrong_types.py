@@ -4,11 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from dtq.domain.errors import BrokerRefused
+from dtq.adapters.redis.broker import RedisBroker
+from dtq.adapters.redis.envelope import MAX_ACTS, Envelope
+from dtq.domain.errors import BrokerRefused, StepStopped
+from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
 from tests.adapters.redis.schema import Schema
-from tests.contract.steps import PEER, VISIBILITY, claim_due, held_lease, now, run, seconds, submit, take
-from tests.factories import QUEUE, WORKER
+from tests.contract.steps import PEER, VISIBILITY, bring_to, claim_due, held_lease, now, run, seconds, submit, take
+from tests.factories import QUEUE, WORKER, an_audit_entry, an_event
 
 
 async def replace_record(schema: Schema, task: Task) -> None:
@@ -107,3 +110,40 @@ async def test_a_stream_of_another_type_refuses_the_figures_of_its_queue_alone(s
     assert 1 == (await schema.harness.backend.queues.stats(QUEUE)).depth
     with pytest.raises(BrokerRefused):
         await schema.harness.backend.queues.stats(other)
+
+
+async def test_an_act_that_stops_half_way_does_not_say_that_nothing_was_done(schema: Schema) -> None:
+    queues = schema.harness.backend.queues
+    await schema.call("SET", schema.keys.audit, "a stranger's")
+
+    with pytest.raises(StepStopped, match="WRONGTYPE"):
+        await queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
+
+    assert (await queues.stats(QUEUE)).paused
+
+
+async def test_a_purge_that_stops_half_way_does_not_say_that_nothing_was_done(schema: Schema) -> None:
+    letters = schema.harness.backend.dead_letters
+    await bring_to(schema.harness, TaskStatus.DEAD_LETTERED)
+    await schema.call("SET", schema.keys.audit, "a stranger's")
+
+    with pytest.raises(StepStopped, match="WRONGTYPE"):
+        await letters.purge(audit=an_audit_entry())
+
+    assert 0 == await letters.count()
+
+
+async def test_an_act_that_stops_keeps_none_of_the_others_waiting(schema: Schema) -> None:
+    broker = schema.harness.backend.broker
+    assert isinstance(broker, RedisBroker)
+    names = [f"{schema.prefix}:scratch:{number}" for number in range(MAX_ACTS + 2)]
+    await schema.call("SET", names[0], "a stranger's")
+
+    with pytest.raises(StepStopped):
+        await broker._link.act_on(names, _add_a_member)  # noqa: SLF001 - the port sends so many acts at once nowhere
+
+    assert len(names) - 1 == sum([await schema.call("SCARD", name) for name in names[1:]])
+
+
+def _add_a_member(envelope: Envelope, name: str) -> None:
+    envelope.add(steps=[(("SADD", envelope.key(name), "one"),)])

@@ -1,7 +1,7 @@
 """What every port of this adapter works with."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct, msgpack
 
@@ -11,10 +11,13 @@ from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.scripts import ADMIT, COMMIT, RUN, Scripts
 from dtq.adapters.redis.steps import Writer
+from dtq.domain.errors import BrokerRefused, StepStopped
 from dtq.ports.backend import BackendOptions
 from dtq.ports.environment import Clock
 
 Item = TypeVar("Item")
+
+_UNPERMITTED: Final = "NOPERM"
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -41,17 +44,17 @@ class Link(Struct, frozen=True, kw_only=True):
     async def act(self, add: Callable[[Envelope], None]) -> str | None:
         """Have one act on no task made; return its first reply, None where a guard refused.
 
-        Raises BrokerUnavailable where it stopped half-way; it is made so that it may be repeated.
+        Raises StepStopped where it stopped half-way, and Rejected where nothing of it was done; it may be repeated.
         """
         (outcome,) = await self.act_on((None,), lambda envelope, _: add(envelope))
         return outcome
 
     async def act_on(self, items: Iterable[Item], add: Callable[[Envelope, Item], None]) -> Sequence[str | None]:
-        """Have one such act an item made, in order."""
-        outcomes: list[str | None] = []
+        """Have one such act an item made, in order; one that stops or is refused keeps none of the others from it."""
+        answers: list[Reply] = []
         for envelope, _ in envelopes(items, add):
-            outcomes += [_outcome(answer) for answer in await self.send(envelope)]
-        return outcomes
+            answers += await self.send(envelope)
+        return [_outcome(answer) for answer in answers]
 
     async def run(self, commands: Sequence[Sequence[str]], *, keys: Sequence[str]) -> Sequence[Reply]:
         """Run commands on *keys* as one step, and return each one's reply, which may be a Rejected."""
@@ -66,4 +69,8 @@ def _outcome(answer: Reply) -> str | None:
         return str(rest[0])
     if code == Answered.REFUSED:
         return None
-    raise rejection(rest[0].partition(" ")[0], f"the broker stopped half-way: {rest[0]}")
+    error = rejection(rest[0].partition(" ")[0], f"the broker stopped half-way: {rest[0]}")
+    if isinstance(error, BrokerRefused) and error.reply_code != _UNPERMITTED:
+        raise StepStopped(str(error))
+    # an outage and a permission are seen before the first write
+    raise error

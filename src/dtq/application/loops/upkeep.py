@@ -10,7 +10,7 @@ from dtq.application.backoff import Backoff
 from dtq.application.loops.strays import Strays
 from dtq.application.nudge import StopSign
 from dtq.domain.admission import DEFAULT_QUEUE
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable, is_outage
+from dtq.domain.errors import OF_ONE_REQUEST, BrokerUnavailable, is_outage
 from dtq.domain.events import EventType, worker_event
 from dtq.domain.task import QueueName, WorkerId
 from dtq.domain.workers import expires_in
@@ -134,13 +134,13 @@ class Sweeps:
         known = await parts.workers.known()
         beats = [await parts.workers.get(worker) for worker in known]
         served = {DEFAULT_QUEUE} | {beat.queue for beat in beats if beat is not None}
-        refused: BrokerRefused | None = None
+        refused: BrokerUnavailable | None = None
         for queue in await parts.queues.names():
             try:
                 await parts.upkeep.drop_consumers(queue, alive=known)
                 if queue not in served and await parts.upkeep.retire(queue):
                     parts.observer.noticed("queue_retired", queue=queue)
-            except BrokerRefused as error:
+            except OF_ONE_REQUEST as error:
                 refused = error
         if refused is not None:
             raise refused
@@ -161,7 +161,7 @@ class Sweeps:
                 self._keep_alive_cursor, _ = await self._parts.upkeep.keep_alive(
                     queue, cursor=self._keep_alive_cursor, waiting_since=since, limit=_KEEP_ALIVE_LIMIT
                 )
-            except BrokerRefused:
+            except OF_ONE_REQUEST:
                 # a damaged queue is left out of this round, so that it keeps no other waiting
                 self._keep_alive_cursor = ""
                 self._to_keep_alive.remove(queue)

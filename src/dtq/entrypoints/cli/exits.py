@@ -14,6 +14,7 @@ from dtq.domain.errors import (
     FieldProblem,
     IdempotencyInProgress,
     OutcomeUnknown,
+    StepStopped,
     TaskNotFound,
     UnknownTaskType,
 )
@@ -129,6 +130,8 @@ def _problems(error: DtqError) -> tuple[FieldProblem, ...]:
 
 def _detail(error: DtqError, default_broker: str | None) -> str:
     match error:
+        case StepStopped():
+            return f"the broker stopped half-way, so the request may or may not have been carried out ({error})"
         case OutcomeUnknown():
             return f"the broker did not answer in time, so the request may or may not have been carried out ({error})"
         case BrokerUnavailable() if default_broker is not None:

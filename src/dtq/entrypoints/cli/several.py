@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable, DtqError, StepStopped
+from dtq.domain.errors import DtqError, is_outage
 from dtq.entrypoints.cli.exits import Exit, exit_of, lines_of, members_of, print_error
 from dtq.entrypoints.cli.output import print_answer, print_json_line
 
@@ -44,7 +44,7 @@ async def do_each(
                 _refused(task_id, answer, as_json=as_json, default_broker=default_broker)
         if isinstance(answer, DtqError):
             ended = ended or exit_of(answer)
-        if isinstance(answer, BrokerUnavailable) and not isinstance(answer, BrokerRefused | StepStopped):
+        if isinstance(answer, DtqError) and is_outage(answer):
             _stopped(rest)
             break
     return ended

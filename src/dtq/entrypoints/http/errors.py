@@ -18,6 +18,7 @@ from dtq.domain.errors import (
     InvalidRequest,
     OutcomeUnknown,
     QueueFull,
+    StepStopped,
     Unauthorized,
     UnsuitableBroker,
 )
@@ -160,6 +161,8 @@ def problem_text(status: HTTPStatus, why: str) -> bytes:
 def _detail_of(error: DtqError) -> str:
     """Return what a stranger may read; of a broker's troubles only that there are some."""
     match error:
+        case StepStopped():
+            return "the broker stopped half-way: the request may or may not have been carried out"
         case OutcomeUnknown():
             return "the broker did not answer in time: the request may or may not have been carried out"
         case BrokerUnavailable():
