@@ -8,22 +8,28 @@ import pytest
 
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
-from tests.judged.proxy import Line
 from tests.judged.sizes import QUICK
 from tests.judged.system import System, Worker, a_gated_task
 from tests.judged.waiting import wait_until
+from tests.servers.proxy import Proxy, Then, Trap
 
 WORD = "the-one-entry"
 READINGS = pytest.mark.parametrize("readings", [1, 2], ids=["read", "read and looked at"])
 
 
-def stalled_first(system: System, line: Line) -> tuple[Worker, TaskId]:
+def stalls(line: Proxy, *, times: int = 1) -> Trap:
+    """Hold back what a worker says, once it has been told of the entry for the *times*-th time."""
+    return line.trap(WORD.encode(), in_reply=True, times=times, then=Then.STALL)
+
+
+def stalled_first(system: System, line: Proxy, *, readings: int) -> tuple[Worker, TaskId]:
     """A worker that has read the entry and says nothing more, and the task of that entry."""
+    stalled = stalls(line, times=readings)
     first = system.worker(QUICK | {"DTQ_REDIS_URL": line.url}, concurrency=1)
     # so that it reads the entry on waking, and looks at its task in a second step
     wait_until(lambda: blocked_reads(system) == 1, within=10, what="the first worker waits for work")
     (task_id,) = system.create(a_gated_task(WORD))
-    wait_until(line.stalled.is_set, within=10, what="the first worker stalls")
+    stalled.wait(10)
     assert [] == system.journal.starts(task_id)
     return first, task_id
 
@@ -50,12 +56,12 @@ def see_it_run_once(system: System, task_id: TaskId, *, by: Worker) -> None:
 
 @READINGS
 def test_the_second_holder_wakes_first_and_runs_it(system: System, readings: int) -> None:
-    with Line(system.server.url, word=WORD.encode(), times=readings) as line:
-        first, task_id = stalled_first(system, line)
+    with Proxy(system.server.url) as line:
+        first, task_id = stalled_first(system, line, readings=readings)
         second = system.worker(QUICK, concurrency=1)
         system.started(task_id)
 
-        line.release()
+        line.heal()
         see_it_take(system, first)
 
         see_it_run_once(system, task_id, by=second)
@@ -63,20 +69,18 @@ def test_the_second_holder_wakes_first_and_runs_it(system: System, readings: int
 
 @READINGS
 def test_the_first_holder_wakes_first_and_drops_it(system: System, readings: int) -> None:
-    with (
-        Line(system.server.url, word=WORD.encode(), times=readings) as line,
-        Line(system.server.url, word=WORD.encode(), times=1) as other_line,
-    ):
-        first, task_id = stalled_first(system, line)
+    with Proxy(system.server.url) as line, Proxy(system.server.url) as other_line:
+        first, task_id = stalled_first(system, line, readings=readings)
+        stalled = stalls(other_line)
         second = system.worker(QUICK | {"DTQ_REDIS_URL": other_line.url}, concurrency=1)
-        wait_until(other_line.stalled.is_set, within=10, what="the second worker reclaims the entry and stalls")
+        stalled.wait(10)  # it has reclaimed the entry
         # what it asked for before the line fell silent could still give it the next entry
         wait_until(lambda: blocked_reads(system) == 0, within=2, what="nobody waits for work")
 
-        line.release()
+        line.heal()
         see_it_take(system, first)
         assert [] == system.journal.starts(task_id)
-        other_line.release()
+        other_line.heal()
 
         system.started(task_id)
         see_it_run_once(system, task_id, by=second)
