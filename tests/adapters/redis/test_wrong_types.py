@@ -83,6 +83,58 @@ async def test_the_tasks_of_a_priority_that_cannot_be_read_are_no_strays(schema:
     assert ("", []) == await schema.harness.backend.upkeep.strays("", limit=100)
 
 
+async def test_a_priority_that_cannot_be_read_hides_no_stray_of_another(schema: Schema) -> None:
+    first, spoiled, last = [await submit(schema.harness, priority=priority) for priority in (9, 4, 1)]
+    placed = await submit(schema.harness, priority=9)
+    scheduled = await submit(schema.harness, delay=seconds(60))
+    for task in (first, last, scheduled):
+        await schema.harness.orphan(task.task_id)
+    await schema.harness.spoil(QUEUE, priority=4)
+
+    cursor, strays = await schema.harness.backend.upkeep.strays("", limit=100)
+
+    assert ("", {first.task_id, last.task_id, scheduled.task_id}) == (cursor, {task.task_id for task in strays})
+    assert not {placed.task_id, spoiled.task_id} & {task.task_id for task in strays}
+
+
+async def test_a_priority_that_cannot_be_read_keeps_no_mark(schema: Schema) -> None:
+    other = QueueName("other")
+    waiting = await submit(schema.harness, queue=other, priority=1)
+    await submit(schema.harness, priority=4)
+    await schema.call("SADD", schema.keys.cancelled, waiting.task_id, *(f"{number:032x}" for number in range(3)))
+    await schema.harness.spoil(QUEUE, priority=4)
+
+    assert 3 == await schema.harness.backend.upkeep.drop_marks(limit=100)
+    assert [waiting.task_id] == await schema.call("SMEMBERS", schema.keys.cancelled)
+
+
+async def test_a_priority_that_cannot_be_read_keeps_no_record_of_another_from_being_renewed(schema: Schema) -> None:
+    for priority in (9, 4, 1):
+        await submit(schema.harness, priority=priority)
+    await schema.harness.spoil(QUEUE, priority=4)
+    await schema.harness.advance(seconds(1))
+    since = now(schema.harness)
+
+    answers: list[int] = []
+    cursor = ""
+    while not answers or cursor:
+        cursor, renewed = await schema.harness.backend.upkeep.keep_alive(
+            QUEUE, cursor=cursor, waiting_since=since, limit=1
+        )
+        answers.append(renewed)
+
+    assert 2 == sum(answers)
+
+
+async def test_a_priority_that_cannot_be_read_hides_no_waiting_task_of_another(schema: Schema) -> None:
+    high, _, low = [await submit(schema.harness, priority=priority) for priority in (9, 4, 1)]
+    await schema.harness.spoil(QUEUE, priority=4)
+
+    found = await schema.harness.backend.queues.undelivered(QUEUE, limit=10)
+
+    assert [high.receipt, low.receipt] == [one.receipt for one in found if isinstance(one, Task)]
+
+
 async def test_a_record_of_another_type_hides_no_waiting_task(schema: Schema) -> None:
     first, bad, last = [await submit(schema.harness, priority=4) for _ in range(3)]
     await replace_record(schema, bad)

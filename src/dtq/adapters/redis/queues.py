@@ -10,7 +10,7 @@ from dtq.adapters.redis.guards import NONE, has_version, is_unread
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import Peeked, Range, own_task, peek
-from dtq.adapters.redis.store import readable
+from dtq.adapters.redis.store import is_of_another_type, readable
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.admission import QUEUE_PATTERN
 from dtq.domain.audit import AuditEntry
@@ -97,10 +97,15 @@ class RedisQueues:
     async def undelivered(self, queue: QueueName, *, limit: int) -> Sequence[Task | Receipt]:
         streams = self._link.keys.streams(queue)
         groups = await self._link.client.pipeline([("XINFO", "GROUPS", stream) for stream in streams])
-        ranges = [Range(stream, f"({_last_delivered(reply)}") for stream, reply in zip(streams, groups, strict=True)]
+        bands = {
+            priority: Range(stream, f"({_last_delivered(reply)}")
+            for priority, stream, reply in zip(BANDS, streams, groups, strict=True)
+            if not is_of_another_type(reply)
+        }
+        priorities = list(bands)
         found: list[Task | Receipt] = []
-        for entry in await peek(self._link, ranges, limit=limit, records=True):
-            receipt = Receipt(queue, BANDS[entry.number], entry.entry_id)
+        for entry in await peek(self._link, list(bands.values()), limit=limit, records=True):
+            receipt = Receipt(queue, priorities[entry.number], entry.entry_id)
             found.append(own_task(entry, receipt) or receipt)
         return found
 

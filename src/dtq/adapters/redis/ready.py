@@ -15,7 +15,7 @@ from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
 from dtq.adapters.redis.steps import milliseconds_text
-from dtq.adapters.redis.store import is_of_another_type
+from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import malformed_fields
 from dtq.domain.events import EventType, task_event
@@ -79,9 +79,7 @@ async def wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timed
         return await _wait(link, queue, streams, worker=worker, timeout=timeout)
     except Rejected as error:
         if is_of_another_type(error):
-            lengths = await link.client.pipeline([("XLEN", stream) for stream in streams])
-            read = zip(streams, lengths, strict=True)
-            streams = [stream for stream, length in read if not is_of_another_type(length)]
+            streams = await sound(link, streams)
         elif error.reply_code in {"NOGROUP", "UNBLOCKED"}:
             await register(link, queue)
         else:

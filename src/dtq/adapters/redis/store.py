@@ -131,6 +131,12 @@ def is_of_another_type(reply: Reply) -> bool:
     return isinstance(reply, Rejected) and reply.reply_code == WRONG_TYPE
 
 
+async def sound(link: Link, streams: Sequence[str]) -> list[str]:
+    """Return *streams* without those that a stranger's key of another type stands for."""
+    lengths = await link.client.pipeline([("XLEN", stream) for stream in streams])
+    return [stream for stream, length in zip(streams, lengths, strict=True) if not is_of_another_type(length)]
+
+
 def readable(values: Values, *, task_id: str, payload: str | None = None) -> Task | None:
     """Read a task for a listing, which goes on without the records that somebody spoiled."""
     try:

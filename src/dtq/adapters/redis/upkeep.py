@@ -1,7 +1,7 @@
 """The leader's sweeps."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from dtq.adapters.redis.client import Rejected, Reply
@@ -12,7 +12,7 @@ from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import CHUNK, Range, own_task, peek, walk
 from dtq.adapters.redis.steps import milliseconds_text
-from dtq.adapters.redis.store import is_of_another_type, read_many, readable
+from dtq.adapters.redis.store import is_of_another_type, read_many, readable, sound
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import milliseconds
 from dtq.domain.errors import BrokerUnavailable
@@ -42,27 +42,41 @@ class RedisUpkeep:
     async def _homeless(self, tasks: Sequence[Task]) -> Sequence[bool]:
         keys = self._link.keys
         ranges = [_entry_range(keys.stream(task.queue, task.priority), task.entry_id) for task in tasks]
-        try:
-            entered = {entry.number for entry in await peek(self._link, ranges, limit=len(ranges), records=False)}
-        except Rejected as error:
-            if not is_of_another_type(error):
-                raise
-            # of a priority that cannot be read nobody can say who is missing, and nothing could be added to it
-            return [False] * len(tasks)
+        missing = await self._missing(ranges)
         due = await self._link.client.pipeline([("ZSCORE", keys.schedule, task.task_id) for task in tasks])
         claimed = await self._link.client.pipeline([("ZSCORE", keys.claimed, task.task_id) for task in tasks])
         return [
-            due[number] is claimed[number] is None if place_of(task) is Place.SCHEDULE else number not in entered
+            due[number] is claimed[number] is None if place_of(task) is Place.SCHEDULE else number in missing
             for number, task in enumerate(tasks)
         ]
+
+    async def _missing(self, ranges: Sequence[Range]) -> Collection[int]:
+        """Number the ranges that no entry is in.
+
+        Of a priority that cannot be read nobody can say who is missing, and nothing could be added to it.
+        """
+        try:
+            return await self._missing_of(dict(enumerate(ranges)))
+        except Rejected as error:
+            if not is_of_another_type(error):
+                raise
+        streams = await sound(self._link, sorted({one.stream for one in ranges}))
+        return await self._missing_of({number: one for number, one in enumerate(ranges) if one.stream in streams})
+
+    async def _missing_of(self, ranges: Mapping[int, Range]) -> Collection[int]:
+        numbers = list(ranges)
+        found = await peek(self._link, list(ranges.values()), limit=len(ranges), records=False)
+        return ranges.keys() - {numbers[entry.number] for entry in found}
 
     async def keep_alive(
         self, queue: QueueName, *, cursor: str, waiting_since: datetime, limit: int
     ) -> tuple[str, int]:
         first, _, begin = (cursor or f"{BANDS[0]} -").partition(" ")
         end, left, renewed = str(milliseconds(waiting_since) - 1), limit, 0
+        streams = await sound(self._link, self._link.keys.streams(queue))
         for priority in BANDS[BANDS.index(int(first)) :]:
-            stream, is_over = self._link.keys.stream(queue, priority), False
+            stream = self._link.keys.stream(queue, priority)
+            is_over = stream not in streams
             while left and not is_over:
                 asked = min(left, CHUNK)
                 chunk = await peek(self._link, [Range(stream, begin, end)], limit=asked, records=True)
@@ -136,7 +150,7 @@ class RedisUpkeep:
         keys = self._link.keys
         marked = set(await self._link.client.call("SRANDMEMBER", keys.cancelled, limit))
         for queue in await self._link.client.call("HKEYS", keys.queues) if marked else ():
-            for stream in keys.streams(queue):
+            for stream in await sound(self._link, keys.streams(queue)):
                 async for chunk in walk(self._link, Range(stream), records=False):
                     marked -= {entry.task_id for entry in chunk}
         return int(await self._link.client.call("SREM", keys.cancelled, *marked)) if marked else 0
