@@ -97,6 +97,15 @@ async def test_a_priority_that_cannot_be_read_hides_no_stray_of_another(schema: 
     assert not {placed.task_id, spoiled.task_id} & {task.task_id for task in strays}
 
 
+async def test_a_priority_that_cannot_be_read_hides_nothing_that_is_owned_of_another(schema: Schema) -> None:
+    for priority in (9, 4, 1):
+        await submit(schema.harness, priority=priority)
+    high, _, low = await take(schema.harness)
+    await schema.harness.spoil(QUEUE, priority=4)
+
+    assert [high.receipt, low.receipt] == list(await schema.harness.backend.broker.owned(QUEUE, worker=WORKER))
+
+
 async def test_a_priority_that_cannot_be_read_keeps_no_mark(schema: Schema) -> None:
     other = QueueName("other")
     waiting = await submit(schema.harness, queue=other, priority=1)
