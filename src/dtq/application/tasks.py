@@ -146,14 +146,9 @@ class TaskService:
             limit_problem(limit),
         ]
         refuse(problems)
-        return await Patience(self._clock).read(
-            partial(
-                self._recent,
-                None if queue is None else QueueName(queue),
-                None if status is None else TaskStatus(status),
-                limit,
-            )
-        )
+        in_queue = None if queue is None else QueueName(queue)
+        in_status = None if status is None else TaskStatus(status)
+        return await Patience(self._clock).read(partial(self._recent, in_queue, in_status, limit))
 
     async def cancel(self, task_id: str, *, by: Actor) -> Task:
         """Cancel a waiting task and return it.
@@ -171,39 +166,44 @@ class TaskService:
         return settled.task
 
     async def _create(self, spec: TaskSpec) -> Submitted:
-        token = self._ids.token()
-        change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=token)
+        change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=self._ids.token())
         patience = Patience(self._clock)
         replaces: str | None = None
         may_be_half_done = False
         for _ in range(MAX_TRIES):
-            admission = Admission(change=change, replaces=replaces)
             try:
-                answer = await patience.write(partial(self._creates.one, admission))
-            except BrokerUnavailable as error:
+                answer = await self._try(Admission(change=change, replaces=replaces), patience)
+            except DtqError as error:
                 if may_be_half_done:
+                    # no refusal of a repeat takes back what an earlier try may have left
                     raise OutcomeUnknown(str(error)) from error
                 raise
-            match answer:
-                case Applied(task=stored):
-                    return self._created(change, stored)
-                case Already(task=stored) | Conflict(task=stored):
-                    # the reply of an earlier try was lost: nobody else knows this task's id
-                    return self._created(change, change.after if stored is None else stored)
-                case KeyTaken():
-                    duplicate = await self._duplicate_of(answer, patience, asked=change.after)
-                    if duplicate is not None:
-                        return duplicate
-                    replaces = answer.text
-                case Full():
-                    wait = self._refill.refused(answer, queue=spec.queue)
-                    raise QueueFull(answer.reason, value=answer.value, limit=answer.limit, retry_after_s=wait)
-                case Broken():
-                    may_be_half_done = True
-                case _:
-                    assert_never(answer)
+            if isinstance(answer, Submitted):
+                return answer
+            replaces = answer.text if isinstance(answer, KeyTaken) else replaces
+            may_be_half_done |= isinstance(answer, Broken)
         failure = OutcomeUnknown if may_be_half_done else BrokerRefused
         raise failure(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
+
+    async def _try(self, admission: Admission, patience: Patience) -> Submitted | KeyTaken | Broken:
+        """Send a creation once; a key that is answered may be taken over."""
+        change = admission.change
+        answer = await patience.write(partial(self._creates.one, admission))
+        match answer:
+            case Applied(task=stored):
+                return self._created(change, stored)
+            case Already(task=stored) | Conflict(task=stored):
+                # the reply of an earlier try was lost: nobody else knows this task's id
+                return self._created(change, change.after if stored is None else stored)
+            case KeyTaken():
+                return await self._duplicate_of(answer, patience, asked=change.after) or answer
+            case Full(reason=reason, value=value, limit=limit):
+                wait = self._refill.refused(answer, queue=change.after.queue)
+                raise QueueFull(reason, value=value, limit=limit, retry_after_s=wait)
+            case Broken():
+                return answer
+            case _:
+                assert_never(answer)
 
     async def _settle_cancel(self, task: Task, *, by: Actor, patience: Patience) -> Settled:
         now = self._clock.now()
