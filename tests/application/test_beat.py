@@ -91,7 +91,7 @@ async def test_a_main_loop_that_hangs_past_the_deadline_ends_the_process_and_giv
 async def test_a_hung_main_loop_that_was_replaced_is_not_waited_for() -> None:
     pulse = Pulse()
     other = a_heartbeat(worker_id=WORKER, started_at=NOW + timedelta(seconds=1))
-    assert await pulse.backend.workers.register(other, expires_in=timedelta(minutes=5))
+    assert await pulse.backend.workers.announce(other, expires_in=timedelta(minutes=5))
     pulse.hold(until=100)
 
     await pulse.live(2, ticking=False)

@@ -173,9 +173,9 @@ async def test_a_worker_that_starts_without_a_broker_waits_for_it(world: World) 
     assert late.notes.of("start_delayed")
 
 
-async def test_a_registration_whose_reply_was_lost_is_not_taken_for_a_stranger(world: World) -> None:
+async def test_a_first_sign_of_life_whose_reply_was_lost_is_not_taken_for_a_strangers(world: World) -> None:
     late = await world.hire_unconnected()
-    late.link.lose("register", Loss.AFTER, times=3)
+    late.link.lose("announce", Loss.AFTER, times=3)
 
     late.link.is_down = False
     await world.advance(10)

@@ -19,7 +19,7 @@ MAIL = QueueName("mail")
 async def register(world: World, number: int = 1, **changes: object) -> WorkerId:
     worker_id = WorkerId(f"worker-{number:08x}")
     heartbeat = a_heartbeat(worker_id=worker_id, **{"last_heartbeat": world.clock.now(), **changes})
-    assert await world.backend.workers.register(heartbeat, expires_in=TERM)
+    assert await world.backend.workers.announce(heartbeat, expires_in=TERM)
     return worker_id
 
 

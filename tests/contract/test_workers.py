@@ -27,35 +27,35 @@ async def test_a_first_sign_of_life_is_stored_as_it_is(harness: Harness) -> None
         visibility_timeout=timedelta(seconds=2.5),
     )
 
-    assert await harness.backend.workers.register(heartbeat, expires_in=TERM)
+    assert await harness.backend.workers.announce(heartbeat, expires_in=TERM)
 
     assert heartbeat == await harness.backend.workers.get(WORKER)
     assert [WORKER] == list(await harness.backend.workers.known())
 
 
-async def test_a_worker_may_register_again(harness: Harness) -> None:
+async def test_a_worker_may_announce_itself_again(harness: Harness) -> None:
     workers = harness.backend.workers
 
-    assert await workers.register(a_heartbeat(), expires_in=TERM)
-    assert await workers.register(a_heartbeat(active_tasks=2), expires_in=TERM)
+    assert await workers.announce(a_heartbeat(), expires_in=TERM)
+    assert await workers.announce(a_heartbeat(active_tasks=2), expires_in=TERM)
     assert a_heartbeat(active_tasks=2) == await workers.get(WORKER)
 
 
 async def test_another_worker_of_the_same_id_is_refused_and_nothing_written(harness: Harness) -> None:
     workers = harness.backend.workers
-    await workers.register(a_heartbeat(), expires_in=TERM)
+    await workers.announce(a_heartbeat(), expires_in=TERM)
     other = a_heartbeat(started_at=NOW + seconds(1), hostname="host-2")
 
-    assert not await workers.register(other, expires_in=TERM)
+    assert not await workers.announce(other, expires_in=TERM)
     assert a_heartbeat() == await workers.get(WORKER)
 
 
 async def test_a_sign_of_life_is_refused_and_not_written_where_another_has_come(harness: Harness) -> None:
     workers = harness.backend.workers
-    assert await workers.register(a_heartbeat(), expires_in=TERM)
+    assert await workers.announce(a_heartbeat(), expires_in=TERM)
     await harness.advance(TERM + seconds(1))
     other = a_heartbeat(started_at=NOW + seconds(1), hostname="host-2")
-    assert await workers.register(other, expires_in=TERM)
+    assert await workers.announce(other, expires_in=TERM)
 
     assert not await workers.announce(a_heartbeat(active_tasks=1), expires_in=TERM)
 
@@ -66,7 +66,7 @@ async def test_a_sign_of_life_is_refused_and_not_written_where_another_has_come(
 async def test_a_refused_sign_of_life_prolongs_nothing(harness: Harness) -> None:
     workers = harness.backend.workers
     other = a_heartbeat(started_at=NOW + seconds(1))
-    assert await workers.register(other, expires_in=TERM)
+    assert await workers.announce(other, expires_in=TERM)
     await harness.advance(TERM - seconds(2))
     assert not await workers.announce(a_heartbeat(), expires_in=TERM)
 
@@ -78,11 +78,11 @@ async def test_a_refused_sign_of_life_prolongs_nothing(harness: Harness) -> None
 
 async def test_an_id_is_free_again_when_its_worker_fell_silent(harness: Harness) -> None:
     workers = harness.backend.workers
-    await workers.register(a_heartbeat(), expires_in=TERM)
+    await workers.announce(a_heartbeat(), expires_in=TERM)
     await harness.advance(TERM + seconds(1))
     other = a_heartbeat(started_at=NOW + seconds(1))
 
-    assert await workers.register(other, expires_in=TERM)
+    assert await workers.announce(other, expires_in=TERM)
     assert other == await workers.get(WORKER)
 
 
@@ -163,28 +163,6 @@ async def test_a_worker_that_gives_signs_is_not_removed_as_stale(harness: Harnes
     assert a_heartbeat() == await workers.get(WORKER)
 
 
-async def test_nor_without_an_event(harness: Harness) -> None:
-    workers = harness.backend.workers
-    await workers.announce(a_heartbeat(), expires_in=TERM)
-
-    assert not await workers.remove(WORKER, event=None)
-
-    assert a_heartbeat() == await workers.get(WORKER)
-
-
-async def test_a_worker_is_removed_without_an_event(harness: Harness) -> None:
-    workers = harness.backend.workers
-    await workers.announce(a_heartbeat(), expires_in=TERM)
-    await harness.advance(TERM + seconds(1))
-
-    async with recording(harness) as record:
-        assert await workers.remove(WORKER, event=None)
-        assert not await workers.remove(WORKER, event=None)
-
-        assert [] == await record.heard()
-    assert [] == list(await workers.known())
-
-
 async def test_a_worker_that_says_goodbye_is_forgotten_at_once(harness: Harness) -> None:
     workers = harness.backend.workers
     await workers.announce(a_heartbeat(), expires_in=TERM)
@@ -195,13 +173,13 @@ async def test_a_worker_that_says_goodbye_is_forgotten_at_once(harness: Harness)
 
         assert [event] == await record.heard()
     assert ([], None) == (list(await workers.known()), await workers.get(WORKER))
-    assert await workers.register(a_heartbeat(started_at=NOW + seconds(5)), expires_in=TERM)
+    assert await workers.announce(a_heartbeat(started_at=NOW + seconds(5)), expires_in=TERM)
 
 
 async def test_a_worker_that_says_goodbye_leaves_another_of_its_id_in_place(harness: Harness) -> None:
     workers = harness.backend.workers
     other = a_heartbeat(started_at=NOW + seconds(1))
-    await workers.register(other, expires_in=TERM)
+    await workers.announce(other, expires_in=TERM)
 
     async with recording(harness) as record:
         assert not await workers.retire(
@@ -214,7 +192,7 @@ async def test_a_worker_that_says_goodbye_leaves_another_of_its_id_in_place(harn
 
 async def test_a_worker_whose_sign_has_expired_may_say_goodbye(harness: Harness) -> None:
     workers = harness.backend.workers
-    await workers.register(a_heartbeat(), expires_in=TERM)
+    await workers.announce(a_heartbeat(), expires_in=TERM)
     await harness.advance(TERM + seconds(1))
 
     assert await workers.retire(

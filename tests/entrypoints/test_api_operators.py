@@ -57,9 +57,9 @@ async def test_queues_are_listed_with_their_figures(harness: Harness) -> None:
 async def test_a_queue_is_shown_with_what_surrounds_it(harness: Harness) -> None:
     await bring_to(harness, S.DEAD_LETTERED)
     beat = a_heartbeat(last_heartbeat=now(harness))
-    await harness.backend.workers.register(beat, expires_in=TERM)
+    await harness.backend.workers.announce(beat, expires_in=TERM)
     other = WorkerId("worker-0000000f")
-    await harness.backend.workers.register(
+    await harness.backend.workers.announce(
         a_heartbeat(worker_id=other, queue=MAIL, last_heartbeat=now(harness)), expires_in=TERM
     )
 
@@ -150,7 +150,7 @@ async def test_a_malformed_dead_letter_is_shown_as_one(harness: Harness) -> None
 
 async def test_workers_are_shown_as_their_heartbeats_tell(harness: Harness) -> None:
     busy = a_heartbeat(status=WorkerStatus.BUSY, active_tasks=2, last_heartbeat=now(harness))
-    await harness.backend.workers.register(busy, expires_in=TERM)
+    await harness.backend.workers.announce(busy, expires_in=TERM)
 
     async with serving(harness.backend) as client:
         [listed] = (await client.get("/api/v1/workers")).json()["workers"]
@@ -168,7 +168,7 @@ async def test_workers_are_shown_as_their_heartbeats_tell(harness: Harness) -> N
 
 
 async def test_a_worker_whose_heartbeat_has_expired_is_stale(harness: Harness) -> None:
-    await harness.backend.workers.register(a_heartbeat(last_heartbeat=now(harness)), expires_in=TERM)
+    await harness.backend.workers.announce(a_heartbeat(last_heartbeat=now(harness)), expires_in=TERM)
     await harness.advance(TERM + timedelta(seconds=1))
 
     async with serving(harness.backend) as client:

@@ -257,6 +257,6 @@ def _announce(
     )
 
     async def register() -> None:
-        await backend.workers.register(beat, expires_in=timedelta(minutes=1))
+        await backend.workers.announce(beat, expires_in=timedelta(minutes=1))
 
     asyncio.run(register())

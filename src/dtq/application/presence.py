@@ -56,7 +56,7 @@ class Presence:
             self._observer.noticed("server_warning", warning=warning)
         heartbeat = self._first_heartbeat(task_types)
         asked_at = self._backend.clock.monotonic()
-        if not await self._backend.workers.register(heartbeat, expires_in=self._lifetime):
+        if not await self._backend.workers.announce(heartbeat, expires_in=self._lifetime):
             raise WorkerIdInUse(
                 f"a worker {heartbeat.worker_id} is alive; stop it, or wait {self._lifetime} if it was killed"
             )

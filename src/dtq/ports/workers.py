@@ -16,17 +16,10 @@ from dtq.domain.workers import Heartbeat
 class Workers(Protocol):
     """Signs of life of workers; they expire by themselves."""
 
-    async def register(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
-        """Announce a worker for the first time; False, and nothing written, if another of this id is alive.
-
-        Another is a stored heartbeat with a different ``started_at``.
-        """
-        ...
-
     async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
-        """Store a sign of life, to be forgotten after *expires_in*. Runs when memory is full.
+        """Store a sign of life, the first or another, to be forgotten after *expires_in*. Runs when memory is full.
 
-        False, and nothing written, if another of this id is alive: it has come while this one was silent.
+        False, and nothing written, if another of this id is alive: a stored heartbeat with a different ``started_at``.
         """
         ...
 
@@ -38,7 +31,7 @@ class Workers(Protocol):
         """Return every worker id that was announced and not removed, in alphabetical order."""
         ...
 
-    async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
+    async def remove(self, worker: WorkerId, *, event: Event) -> bool:
         """Forget a worker that fell silent; the one call that did so answers True and publishes *event*.
 
         Nothing happens while the worker's heartbeat is stored.

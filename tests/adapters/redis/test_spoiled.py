@@ -121,7 +121,7 @@ async def test_a_queue_whose_count_is_spoiled_can_be_served(schema: Schema) -> N
 async def test_odd_workers_hide_none(schema: Schema) -> None:
     backend = schema.harness.backend
     heartbeat = a_heartbeat()
-    await backend.workers.register(heartbeat, expires_in=seconds(30))
+    await backend.workers.announce(heartbeat, expires_in=seconds(30))
     await schema.call("SADD", schema.keys.workers, "", "a b:c")
     for name, spoiled in {"deep": {"task_types": DEEP}, "absurd": {"concurrency": "9" * 99}}.items():
         key = schema.keys.worker(WorkerId(name))

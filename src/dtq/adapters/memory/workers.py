@@ -20,9 +20,6 @@ class MemoryWorkers:
         self._heartbeats = Expiring[WorkerId, Heartbeat](state.clock)
         self._known: set[WorkerId] = set()
 
-    async def register(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
-        return await self.announce(heartbeat, expires_in=expires_in)
-
     async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
         if self._is_anothers(heartbeat.worker_id, heartbeat.started_at):
             return False
@@ -36,12 +33,11 @@ class MemoryWorkers:
     async def known(self) -> Sequence[WorkerId]:
         return sorted(self._known)
 
-    async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
+    async def remove(self, worker: WorkerId, *, event: Event) -> bool:
         if worker not in self._known or self._heartbeats.get(worker) is not None:
             return False
         self._known.remove(worker)
-        if event is not None:
-            self._state.events.send(EVENTS, event)
+        self._state.events.send(EVENTS, event)
         return True
 
     async def retire(self, worker: WorkerId, *, started_at: datetime, event: Event) -> bool:

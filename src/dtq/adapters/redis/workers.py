@@ -25,9 +25,6 @@ class RedisWorkers:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def register(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
-        return await self.announce(heartbeat, expires_in=expires_in)
-
     async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
         def store(envelope: Envelope) -> None:
             key = envelope.key(self._link.keys.worker(heartbeat.worker_id))
@@ -49,12 +46,13 @@ class RedisWorkers:
     async def known(self) -> Sequence[WorkerId]:
         return sorted(map(WorkerId, await self._link.client.call("SMEMBERS", self._link.keys.workers)))
 
-    async def remove(self, worker: WorkerId, *, event: Event | None) -> bool:
+    async def remove(self, worker: WorkerId, *, event: Event) -> bool:
         def forget(envelope: Envelope) -> None:
             guard = among(NONE, ("EXISTS", envelope.key(self._link.keys.worker(worker))))
-            steps: list[Step] = [(("SREM", envelope.key(self._link.keys.workers), worker),)]
-            if event is not None:
-                steps.append(self._link.writer(envelope).publish(event, guard=among(ONE, FIRST_REPLY)))
+            steps: list[Step] = [
+                (("SREM", envelope.key(self._link.keys.workers), worker),),
+                self._link.writer(envelope).publish(event, guard=among(ONE, FIRST_REPLY)),
+            ]
             envelope.add(guards=[guard], steps=steps)
 
         return await self._link.act(forget) == "1"
