@@ -126,6 +126,7 @@ PORTS = (
     "events",
     "audit",
     "surveyor",
+    "locator",
     "server",
 )
 

@@ -33,7 +33,7 @@ class WorkerService:
     def __init__(self, workers: Workers, *, clock: Clock, heartbeat_interval: timedelta) -> None:
         self._workers = workers
         self._clock = clock
-        self._interval = heartbeat_interval
+        self.heartbeat_interval = heartbeat_interval
 
     async def all(self, *, limit: int) -> Sequence[WorkerView]:
         """Return up to *limit* (1..500) workers in the order of their ids. Raises InvalidRequest."""
@@ -54,11 +54,15 @@ class WorkerService:
 
     async def active(self, queue: QueueName) -> int:
         """Return how many workers serve *queue*; approximate by what happened since their last heartbeats."""
+        heard, now = await self.heard(), self._clock.now()
+        living = [one for one in heard if is_active(liveness(one, now=now, interval=self.heartbeat_interval))]
+        return sum(one.queue == queue for one in living)
+
+    async def heard(self) -> Sequence[Heartbeat]:
+        """Return every sign of life that is stored."""
         patience = Patience(self._clock)
         views = await self._views(await patience.read(self._workers.known), patience)
-        return sum(
-            view.heartbeat is not None and view.heartbeat.queue == queue and is_active(view.status) for view in views
-        )
+        return [view.heartbeat for view in views if view.heartbeat is not None]
 
     async def _views(self, ids: Sequence[WorkerId], patience: Patience) -> list[WorkerView]:
         async def heard(worker_id: WorkerId) -> Heartbeat | None:
@@ -69,7 +73,7 @@ class WorkerService:
         return [
             WorkerView(
                 worker_id=worker_id,
-                status=liveness(heartbeat, now=now, interval=self._interval),
+                status=liveness(heartbeat, now=now, interval=self.heartbeat_interval),
                 heartbeat=heartbeat,
             )
             for worker_id, heartbeat in zip(ids, heartbeats, strict=True)

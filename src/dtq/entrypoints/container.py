@@ -21,6 +21,7 @@ from dependency_injector import containers, providers
 from dtq.application.audit import AuditTrail
 from dtq.application.beat_runner import BeatRunner, LoopBeat, ThreadBeat
 from dtq.application.dead_letters import DeadLetterService
+from dtq.application.explaining import ExplanationService
 from dtq.application.fan_out import FanOut
 from dtq.application.lag import LoopLag
 from dtq.application.queues import QueueService
@@ -217,6 +218,9 @@ class Container(containers.DeclarativeContainer):
         backend.provided.workers,
         clock=backend.provided.clock,
         heartbeat_interval=providers.Callable(heartbeat_interval_of, settings),
+    )
+    explaining = providers.Singleton(
+        ExplanationService, backend.provided.locator, workers=workers, clock=backend.provided.clock
     )
     queues = providers.Singleton(
         QueueService,

@@ -4,6 +4,7 @@ from dtq.adapters.memory.broker import MemoryBroker
 from dtq.adapters.memory.clock import ManualClock
 from dtq.adapters.memory.dead_letters import MemoryDeadLetters
 from dtq.adapters.memory.events import MemoryAuditLog, MemoryEventBus
+from dtq.adapters.memory.locating import MemoryLocator
 from dtq.adapters.memory.queues import MemoryQueues, MemoryUpkeep
 from dtq.adapters.memory.server import MemoryServer
 from dtq.adapters.memory.state import State
@@ -35,6 +36,7 @@ def backend_of(state: State) -> Backend:
         events=MemoryEventBus(state),
         audit=MemoryAuditLog(state),
         surveyor=MemorySurveyor(state, workers=workers),
+        locator=MemoryLocator(state),
         server=MemoryServer(state),
         clock=state.clock,
     )

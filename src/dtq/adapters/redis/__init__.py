@@ -9,6 +9,7 @@ from dtq.adapters.redis.dead_letters import RedisDeadLetters
 from dtq.adapters.redis.events import RedisAuditLog, RedisEventBus
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.locating import RedisLocator
 from dtq.adapters.redis.queues import RedisQueues
 from dtq.adapters.redis.scripts import Scripts
 from dtq.adapters.redis.server import RedisServer
@@ -47,6 +48,7 @@ def backend_of(link: Link, *, sibling: Callable[[], Backend] | None = None) -> B
         events=RedisEventBus(link),
         audit=RedisAuditLog(link),
         surveyor=RedisSurveyor(link),
+        locator=RedisLocator(link),
         server=RedisServer(link),
         clock=link.clock,
         sibling=sibling,

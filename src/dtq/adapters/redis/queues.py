@@ -98,7 +98,7 @@ class RedisQueues:
         streams = self._link.keys.streams(queue)
         groups = await self._link.client.pipeline([("XINFO", "GROUPS", stream) for stream in streams])
         bands = {
-            priority: Range(stream, f"({_last_delivered(reply)}")
+            priority: Range(stream, f"({last_delivered(reply)}")
             for priority, stream, reply in zip(BANDS, streams, groups, strict=True)
             if not is_of_another_type(reply)
         }
@@ -148,7 +148,7 @@ def owned_of(reply: Reply) -> int:
     return int(checked(reply)[0])
 
 
-def _last_delivered(reply: Reply) -> str:
+def last_delivered(reply: Reply) -> str:
     """Read up to where our group has read a stream; not at all where there is none."""
     if isinstance(reply, BrokerUnavailable):
         return "0-0"

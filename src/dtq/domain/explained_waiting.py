@@ -1,0 +1,174 @@
+"""Why a task that waits is not running: what keeps its queue, and what the schedule holds."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from dtq.domain.crew import Crew
+from dtq.domain.lifecycle import is_expired
+from dtq.domain.phrases import counted, moment_text, span, tenths
+from dtq.domain.reasons import Figure, Next, NextCode, Reason, ReasonCode
+from dtq.domain.standing import Standing
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import Task
+from dtq.domain.workers import WorkerStatus
+
+_BUSY_FIGURES: Final = ("slots", "taken")
+
+
+def keeping_the_queue(task: Task, standing: Standing, *, crew: Crew) -> Iterator[Reason]:
+    """Say what keeps every task of this queue and type from starting."""
+    queue = task.queue
+    if standing.paused:
+        text = f"queue {queue} is paused, `dtq queue resume {queue}` ends that"
+        yield Reason(code=ReasonCode.PAUSED, text=text, figures={"queue": queue})
+    if not crew.serving:
+        text = f"no live worker serves queue {queue}, see `dtq workers`"
+        yield Reason(code=ReasonCode.NO_WORKER, text=text, figures={"queue": queue, "live_workers": len(crew.alive)})
+    elif not crew.taking:
+        yield _none_takes(queue, crew)
+    elif not crew.knowing(task.task_type):
+        workers = counted(len(crew.taking), "live worker")
+        yield Reason(
+            code=ReasonCode.NO_WORKER_FOR_TYPE,
+            text=f"none of the {workers} of queue {queue} knows task type {task.task_type}, see `dtq workers`",
+            figures={"queue": queue, "task_type": task.task_type, "workers": len(crew.taking)},
+        )
+
+
+def all_busy(crew: Crew) -> Iterator[Reason]:
+    """Say that no worker of a queue has a free slot, as far as their heartbeats tell."""
+    if crew.taking and crew.taken >= crew.slots:
+        yield Reason(
+            code=ReasonCode.ALL_BUSY,
+            text=(
+                f"by their last heartbeats its workers are busy: {counted(len(crew.taking), 'worker')}, "
+                f"{crew.taken} of {counted(crew.slots, 'slot')} taken"
+            ),
+            figures={"workers": len(crew.taking), "slots": crew.slots, "taken": crew.taken},
+            about=_BUSY_FIGURES,
+        )
+
+
+def waiting_in_queue(task: Task, standing: Standing, *, crew: Crew, now: datetime) -> tuple[list[Reason], Next]:
+    """Explain a task whose entry nobody has read."""
+    reasons = [*_ttl_over(task, now=now), *keeping_the_queue(task, standing, crew=crew)]
+    reasons += [*all_busy(crew), *_ahead(standing), *_type_not_everywhere(task, crew)]
+    if not any(reason.code is not ReasonCode.TYPE_NOT_EVERYWHERE for reason in reasons):
+        reasons.insert(0, Reason(code=ReasonCode.NOTHING, text="nothing keeps it: a worker with a free slot is there"))
+    return reasons, _next_in_queue(task, reasons, now=now)
+
+
+def waiting_for_time(task: Task, standing: Standing, *, crew: Crew, now: datetime) -> tuple[list[Reason], Next]:
+    """Explain a task that is in the schedule, whose time has not come or has not been noticed."""
+    is_due = task.available_at <= now
+    first = _due(task, standing, crew=crew, now=now) if is_due else _scheduled(task, now=now)
+    reasons = [first, *keeping_the_queue(task, standing, crew=crew)]
+    if task.status is TaskStatus.PENDING and is_expired(task, now=max(now, task.available_at)):
+        text = "its time to live is over by then: it ends as expired instead of starting"
+        return reasons, Next(code=NextCode.EXPIRE, text=text)
+    if first.code is ReasonCode.NO_LEADER:
+        text = "the first worker that starts, of whatever queue, leads, and moves it to its queue"
+        return reasons, Next(code=NextCode.START_WORKER, text=text)
+    when = "within about a second, or after what else is due," if is_due else "when it is due"
+    text = f"{when} the leader moves it to queue {task.queue}, priority {task.priority}, where it waits for its turn"
+    return reasons, Next(code=NextCode.MOVE_WHEN_DUE, text=text)
+
+
+def _none_takes(queue: str, crew: Crew) -> Reason:
+    draining, starting = crew.counted(WorkerStatus.DRAINING), crew.counted(WorkerStatus.STARTING)
+    figures: dict[str, Figure] = {"queue": queue, "draining": draining, "starting": starting}
+    if starting:
+        text = f"the live workers of queue {queue} are still starting: {starting}, and {draining} draining"
+        return Reason(code=ReasonCode.WORKERS_STARTING, text=text, figures=figures)
+    text = f"the live workers of queue {queue} are draining, and start nothing new: {draining}"
+    return Reason(code=ReasonCode.WORKERS_DRAINING, text=text, figures=figures)
+
+
+def _ttl_over(task: Task, *, now: datetime) -> Iterator[Reason]:
+    if task.ttl_at is not None and is_expired(task, now=now):
+        text = f"its time to live was over at {moment_text(task.ttl_at)}"
+        yield Reason(code=ReasonCode.TTL_OVER, text=text, figures={"ttl_at": task.ttl_at})
+
+
+def _ahead(standing: Standing) -> Iterator[Reason]:
+    if not standing.above and not standing.before:
+        return
+    at_least = "" if standing.before_is_whole else "at least "
+    uncounted = f"; priorities that cannot be read are not counted: {_listed(standing.spoiled)}"
+    yield Reason(
+        code=ReasonCode.AHEAD,
+        text=(
+            f"{standing.above} ahead of it in higher priorities, {at_least}{standing.before} in its own"
+            f"{uncounted if standing.spoiled else ''}"
+        ),
+        figures={"above": standing.above, "before": standing.before},
+        about=(*(("above",) if standing.spoiled else ()), *(() if standing.before_is_whole else ("before",))),
+    )
+
+
+def _type_not_everywhere(task: Task, crew: Crew) -> Iterator[Reason]:
+    knowing, taking = crew.knowing(task.task_type), len(crew.taking)
+    if 0 < knowing < taking:
+        yield Reason(
+            code=ReasonCode.TYPE_NOT_EVERYWHERE,
+            text=(
+                f"{taking - knowing} of the {counted(taking, 'live worker')} of its queue do not know task type "
+                f"{task.task_type}: one that takes it ends it as UnknownTaskType"
+            ),
+            figures={"task_type": task.task_type, "workers": taking, "knowing": knowing},
+        )
+
+
+def _next_in_queue(task: Task, reasons: Sequence[Reason], *, now: datetime) -> Next:
+    first = next(reason.code for reason in reasons if reason.code is not ReasonCode.TYPE_NOT_EVERYWHERE)
+    match first:
+        case ReasonCode.TTL_OVER:
+            return Next(code=NextCode.EXPIRE, text="it ends as expired when a worker takes it, instead of starting")
+        case ReasonCode.PAUSED:
+            code, text = NextCode.RESUME, "once the queue is resumed, it starts when its turn comes"
+        case ReasonCode.NO_WORKER | ReasonCode.WORKERS_DRAINING | ReasonCode.WORKERS_STARTING:
+            code, text = NextCode.START_WORKER, "once a worker of its queue takes work, it starts when its turn comes"
+        case ReasonCode.NO_WORKER_FOR_TYPE:
+            code = NextCode.FAIL_UNKNOWN_TYPE
+            text = (
+                "the worker that takes it ends it as UnknownTaskType; to prevent that, "
+                f"`dtq queue pause {task.queue}`, start a worker that knows the type, and stop the others"
+            )
+        case ReasonCode.ALL_BUSY:
+            code, text = NextCode.WAIT_FOR_TURN, "it starts when a slot comes free and its turn has come"
+        case ReasonCode.AHEAD:
+            code, text = NextCode.WAIT_FOR_TURN, "it starts when what is ahead of it has been taken"
+        case _:
+            code, text = NextCode.START, "it starts within about a second"
+    if task.ttl_at is not None and code is not NextCode.START:
+        text += f"; not started by {moment_text(task.ttl_at)}, in {span(task.ttl_at - now)}, it expires"
+    return Next(code=code, text=text)
+
+
+def _scheduled(task: Task, *, now: datetime) -> Reason:
+    left = task.available_at - now
+    text = f"it may start at {moment_text(task.available_at)}, in {span(left)}"
+    figures: dict[str, Figure] = {"due_at": task.available_at, "due_in_s": tenths(left)}
+    if task.status is TaskStatus.PENDING:
+        return Reason(code=ReasonCode.DELAYED, text=text, figures=figures)
+    figures |= {"attempt": task.attempt + 1, "max_attempts": task.max_attempts}
+    text += f", as attempt {task.attempt + 1} of {task.max_attempts}"
+    if task.failure is not None:
+        text += f"; the last one failed with {task.failure.error_class}"
+        figures["error_class"] = task.failure.error_class
+    return Reason(code=ReasonCode.RETRY, text=text, figures=figures)
+
+
+def _due(task: Task, standing: Standing, *, crew: Crew, now: datetime) -> Reason:
+    over = now - task.available_at
+    figures: dict[str, Figure] = {"due_at": task.available_at, "due_since_s": tenths(over)}
+    if not crew.alive:
+        text = f"it has been due for {span(over)}, and no worker lives that would move it to its queue"
+        return Reason(code=ReasonCode.NO_LEADER, text=text, figures=figures)
+    how = "the leader has taken it up" if standing.on_loan else "the leader has not come to it yet"
+    return Reason(code=ReasonCode.DUE, text=f"it has been due for {span(over)}; {how}", figures=figures)
+
+
+def _listed(priorities: Sequence[int]) -> str:
+    return ", ".join(map(str, priorities))
