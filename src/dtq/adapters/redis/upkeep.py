@@ -30,7 +30,7 @@ class RedisUpkeep:
     async def strays(self, cursor: str, *, limit: int) -> tuple[str, Sequence[Task]]:
         prefix = self._link.keys.task_prefix
         following, names = await self._link.client.call(
-            "SCAN", cursor or "0", "MATCH", f"{_literal(prefix)}*", "COUNT", limit
+            "SCAN", cursor or "0", "MATCH", f"{literal(prefix)}*", "COUNT", limit
         )
         ids = [TaskId(name.removeprefix(prefix)) for name in names]
         records = zip(ids, await read_many(self._link, ids, SNAPSHOT), strict=True)
@@ -167,6 +167,6 @@ def _consumers(reply: Reply) -> Sequence[str]:
     return () if isinstance(reply, BrokerUnavailable) else [pairs(consumer)["name"] for consumer in reply]
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Escape what a pattern would not take for itself, such as a prefix with a hash tag or a bracket."""
     return re.sub(r"([\\*?\[\]^-])", r"\\\1", text)
