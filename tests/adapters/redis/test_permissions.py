@@ -22,6 +22,7 @@ from tests.factories import QUEUE, an_audit_entry, an_event
 from tests.servers import RedisServer
 
 SENT = re.compile(r"""(?<!frozenset)(?:\(|\{|, )["']([A-Z]{3,})["'](?:, ["']([A-Z]+)["'])?""")
+OUT_OF_REACH = "(?i)no permissions to access (one of the keys|a key)"
 NO_COMMANDS = {"WITHSCORES", "MATCH", "COUNT", "LIMIT", "MAXLEN", "JUSTID", "IDLE", "STREAMS", "GROUP", "MKSTREAM"}
 NO_COMMANDS |= {"NOPERM", "ERR", "NOGROUP", "MOVED", "BLOCK"}
 
@@ -117,6 +118,12 @@ def _writes(harness: RedisHarness, change: Change) -> set[str]:
     return {str(command[0]).lower() for command, *_ in writer.steps(change)}
 
 
+def _keys(harness: RedisHarness, change: Change) -> set[str]:
+    envelope = Envelope()
+    Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options).steps(change)
+    return set(envelope.keys)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_change_that_may_not_be_made_whole_is_not_begun(user: User, kind: str) -> None:
     change = await prepared(user.harness, kind)
@@ -134,6 +141,51 @@ async def test_a_change_that_may_not_be_made_whole_is_not_begun(user: User, kind
 
     assert len(writes) > 1
     assert isinstance(await write(user.harness, change), Applied)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_change_that_may_not_touch_one_of_its_keys_is_not_begun(user: User, kind: str) -> None:
+    change = await prepared(user.harness, kind)
+    before = await user.everything()
+    keys = Keyspace(user.prefix)
+    named = _keys(user.harness, change)
+
+    for one in named - {keys.events}:
+        await user.change("resetkeys", *(f"~{name}" for name in named if name != one))
+        with pytest.raises(BrokerRefused, match=OUT_OF_REACH):
+            await write(user.harness, change)
+        await user.change(f"~{user.prefix}:*")
+
+        assert before == await user.everything()
+
+    assert len(named) > 1
+    assert isinstance(await write(user.harness, change), Applied)
+
+
+@pytest.mark.parametrize("access", ["%R", "%W"])
+async def test_a_key_that_may_be_read_or_written_only_is_out_of_reach(user: User, access: str) -> None:
+    change = await prepared(user.harness, "succeed")
+    before = await user.everything()
+    named = _keys(user.harness, change)
+    one = Keyspace(user.prefix).task(change.after.task_id)
+
+    await user.change("resetkeys", f"{access}~{one}", *(f"~{name}" for name in named if name != one))
+    with pytest.raises(BrokerRefused, match=OUT_OF_REACH):
+        await write(user.harness, change)
+
+    assert before == await user.everything()
+
+
+async def test_a_channel_out_of_reach_stops_a_change_before_it_is_begun(user: User) -> None:
+    change = await prepared(user.harness, "succeed")
+    before = await user.everything()
+    await user.change("resetchannels")
+
+    answer = await write(user.harness, change)
+
+    assert isinstance(answer, Broken)
+    assert "may not run publish" in answer.reason
+    assert before == await user.everything()
 
 
 async def test_a_guard_that_may_not_be_read_stops_the_change(user: User) -> None:
