@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dtq.application.queues import QueueService
+from dtq.application.explaining import ExplanationService
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.outcome import classify
 from dtq.entrypoints.cli import main
@@ -68,7 +68,7 @@ def test_a_reason_that_cannot_be_found_out_is_left_out(printed: Printed, monkeyp
         raise BrokerUnavailable("refused")
 
     task_id = submitted(printed)
-    monkeypatch.setattr(QueueService, "stats", unavailable)
+    monkeypatch.setattr(ExplanationService, "explain", unavailable)
 
     assert "queued" == told(printed, task_id)
 

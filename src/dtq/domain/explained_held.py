@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 
-from dtq.domain.crew import Crew
 from dtq.domain.explained_waiting import all_busy, keeping_the_queue
 from dtq.domain.phrases import moment_text, span, tenths
 from dtq.domain.reasons import Figure, Next, NextCode, Reason, ReasonCode
@@ -10,10 +9,11 @@ from dtq.domain.standing import Holding, Standing
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task, WorkerId
 from dtq.domain.text import clean
+from dtq.domain.workforce import Workforce
 
 
 def held(
-    task: Task, standing: Standing, *, crew: Crew, now: datetime, handed_back: timedelta
+    task: Task, standing: Standing, *, workforce: Workforce, now: datetime, handed_back: timedelta
 ) -> tuple[list[Reason], Next]:
     """Explain a task that is running by its record, or whose entry is owned.
 
@@ -22,28 +22,31 @@ def held(
     holding = standing.holding
     if holding is None:
         # a running task's entry is owned, unless foul play has made the broker forget by whom
-        return _abandoned(task, _unowned(task), standing=standing, crew=crew, idle=None)
+        return _abandoned(task, _unowned(task), standing=standing, workforce=workforce, idle=None)
     if holding.idle >= handed_back:
-        return _abandoned(task, _handed_back(task, holding), standing=standing, crew=crew, idle=None)
-    visibility = crew.visibility
-    if holding.owner not in crew.alive or (visibility is not None and holding.idle >= visibility):
-        return _abandoned(task, _lost(task, holding, crew), standing=standing, crew=crew, idle=holding.idle)
+        return _abandoned(task, _handed_back(task, holding), standing=standing, workforce=workforce, idle=None)
+    visibility = workforce.visibility
+    is_alive = workforce.lives(holding.owner, silent=holding.idle)
+    if not is_alive or (visibility is not None and holding.idle >= visibility):
+        return _abandoned(
+            task, _lost(task, holding, workforce), standing=standing, workforce=workforce, idle=holding.idle
+        )
     if task.status is TaskStatus.RUNNING and task.worker_id == holding.owner:
-        return _running(task, holding, crew=crew, now=now)
-    paused = (one for one in keeping_the_queue(task, standing, crew=crew) if one.code is ReasonCode.PAUSED)
-    reasons = [*paused, _read(task, holding, crew)]
+        return _running(task, holding, workforce=workforce, now=now)
+    paused = (one for one in keeping_the_queue(task, standing, workforce=workforce) if one.code is ReasonCode.PAUSED)
+    reasons = [*paused, _read(task, holding, workforce)]
     if standing.paused:
         text = f"its worker hands it back; once queue {task.queue} is resumed, it starts when its turn comes"
         return reasons, Next(code=NextCode.RESUME, text=text)
     return reasons, Next(code=NextCode.START, text="its worker starts it, or hands it back, within about a second")
 
 
-def _running(task: Task, holding: Holding, *, crew: Crew, now: datetime) -> tuple[list[Reason], Next]:
+def _running(task: Task, holding: Holding, *, workforce: Workforce, now: datetime) -> tuple[list[Reason], Next]:
     figures: dict[str, Figure] = {
         "worker_id": holding.owner,
         "attempt": task.attempt,
         "max_attempts": task.max_attempts,
-        **_lease_figures(holding, crew),
+        **_lease_figures(holding, workforce),
     }
     text = f"attempt {task.attempt} runs on {_shown(holding.owner)}"
     if task.started_at is not None:
@@ -52,7 +55,7 @@ def _running(task: Task, holding: Holding, *, crew: Crew, now: datetime) -> tupl
         when = f"in {span(left)}" if left > timedelta() else f"{span(-left)} ago"
         text += f" since {moment_text(task.started_at)}, of {task.max_attempts}; its deadline is {when}"
         figures |= {"started_at": task.started_at, "deadline_at": deadline, "deadline_in_s": tenths(left)}
-    text += _lease_text(holding, crew)
+    text += _lease_text(holding, workforce)
     reasons = [Reason(code=ReasonCode.RUNNING, text=text, figures=figures, about=("lease_left_s",))]
     if task.cancel_requested:
         reasons.append(Reason(code=ReasonCode.CANCEL_REQUESTED, text="its cancellation is requested"))
@@ -67,21 +70,21 @@ def _running(task: Task, holding: Holding, *, crew: Crew, now: datetime) -> tupl
     )
 
 
-def _read(task: Task, holding: Holding, crew: Crew) -> Reason:
+def _read(task: Task, holding: Holding, workforce: Workforce) -> Reason:
     taken_over = task.status is TaskStatus.RUNNING
     how = f"has taken it over from {_shown(task.worker_id or '')}" if taken_over else "has read it"
     return Reason(
         code=ReasonCode.READ,
-        text=f"worker {_shown(holding.owner)} {how} and not started it yet{_lease_text(holding, crew)}",
-        figures={"worker_id": holding.owner, **_lease_figures(holding, crew)},
+        text=f"worker {_shown(holding.owner)} {how} and not started it yet{_lease_text(holding, workforce)}",
+        figures={"worker_id": holding.owner, **_lease_figures(holding, workforce)},
         about=("lease_left_s",),
     )
 
 
-def _lost(task: Task, holding: Holding, crew: Crew) -> Reason:
+def _lost(task: Task, holding: Holding, workforce: Workforce) -> Reason:
     owner, silent = _shown(holding.owner), span(holding.idle)
     what = f"shows no life, and was last heard of {silent} ago"
-    if holding.owner in crew.alive:
+    if workforce.lives(holding.owner, silent=holding.idle):
         what = f"lives, and has not extended its lease for {silent}"
     does = f"running attempt {task.attempt}" if task.status is TaskStatus.RUNNING else "which has read it"
     return Reason(
@@ -106,10 +109,10 @@ def _handed_back(task: Task, holding: Holding) -> Reason:
 
 
 def _abandoned(
-    task: Task, what: Reason, *, standing: Standing, crew: Crew, idle: timedelta | None
+    task: Task, what: Reason, *, standing: Standing, workforce: Workforce, idle: timedelta | None
 ) -> tuple[list[Reason], Next]:
     """Explain a task that somebody else has to take over; *idle* None where it may be taken at once."""
-    blocking = [*keeping_the_queue(task, standing, crew=crew), *all_busy(crew)]
+    blocking = [*keeping_the_queue(task, standing, workforce=workforce), *all_busy(workforce)]
     reasons = [what, *blocking]
     if task.cancel_requested:
         reasons.append(Reason(code=ReasonCode.CANCEL_REQUESTED, text="its cancellation is requested"))
@@ -117,10 +120,10 @@ def _abandoned(
     waits = {one.code for one in blocking}
     if ReasonCode.PAUSED in waits:
         return reasons, Next(code=NextCode.RESUME, text=f"once the queue is resumed, a worker takes it over{becomes}")
-    if not crew.taking:
+    if not workforce.taking:
         text = f"once a worker serves queue {task.queue}, it takes it over{becomes}"
         return reasons, Next(code=NextCode.START_WORKER, text=text)
-    within = crew.takes_over_within(_patience_spent(idle, crew))
+    within = workforce.takes_over_within(_patience_spent(idle, workforce))
     if within is None:
         return reasons, Next(code=NextCode.TAKE_OVER, text=f"when a slot comes free, a worker takes it over{becomes}")
     return reasons, Next(
@@ -128,8 +131,8 @@ def _abandoned(
     )
 
 
-def _patience_spent(idle: timedelta | None, crew: Crew) -> timedelta:
-    longest = max((one.visibility_timeout for one in crew.taking), default=timedelta())
+def _patience_spent(idle: timedelta | None, workforce: Workforce) -> timedelta:
+    longest = max((one.visibility_timeout for one in workforce.taking), default=timedelta())
     return longest if idle is None else idle
 
 
@@ -143,18 +146,18 @@ def _once_taken_over(task: Task) -> str:
     return f", and runs it as attempt {task.attempt + 1} of {task.max_attempts}"
 
 
-def _lease_left(holding: Holding, crew: Crew) -> timedelta | None:
-    visibility = crew.visibility
+def _lease_left(holding: Holding, workforce: Workforce) -> timedelta | None:
+    visibility = workforce.visibility
     return None if visibility is None else visibility - holding.idle
 
 
-def _lease_figures(holding: Holding, crew: Crew) -> dict[str, Figure]:
-    left = _lease_left(holding, crew)
+def _lease_figures(holding: Holding, workforce: Workforce) -> dict[str, Figure]:
+    left = _lease_left(holding, workforce)
     return {} if left is None else {"lease_left_s": tenths(left)}
 
 
-def _lease_text(holding: Holding, crew: Crew) -> str:
-    left = _lease_left(holding, crew)
+def _lease_text(holding: Holding, workforce: Workforce) -> str:
+    left = _lease_left(holding, workforce)
     return "" if left is None else f", its lease in about {span(left)} unless extended"
 
 

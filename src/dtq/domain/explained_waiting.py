@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from dtq.domain.crew import Crew
 from dtq.domain.lifecycle import is_expired
 from dtq.domain.phrases import counted, moment_text, span, tenths
 from dtq.domain.reasons import Figure, Next, NextCode, Reason, ReasonCode
@@ -12,58 +11,65 @@ from dtq.domain.standing import Standing
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 from dtq.domain.workers import WorkerStatus
+from dtq.domain.workforce import Workforce
 
 _BUSY_FIGURES: Final = ("slots", "taken")
 
 
-def keeping_the_queue(task: Task, standing: Standing, *, crew: Crew) -> Iterator[Reason]:
+def keeping_the_queue(task: Task, standing: Standing, *, workforce: Workforce) -> Iterator[Reason]:
     """Say what keeps every task of this queue and type from starting."""
     queue = task.queue
     if standing.paused:
         text = f"queue {queue} is paused, `dtq queue resume {queue}` ends that"
         yield Reason(code=ReasonCode.PAUSED, text=text, figures={"queue": queue})
-    if not crew.serving:
+    if not workforce.serving:
         text = f"no live worker serves queue {queue}, see `dtq workers`"
-        yield Reason(code=ReasonCode.NO_WORKER, text=text, figures={"queue": queue, "live_workers": len(crew.alive)})
-    elif not crew.taking:
-        yield _none_takes(queue, crew)
-    elif not crew.knowing(task.task_type):
-        workers = counted(len(crew.taking), "live worker")
+        yield Reason(
+            code=ReasonCode.NO_WORKER, text=text, figures={"queue": queue, "live_workers": len(workforce.alive)}
+        )
+    elif not workforce.taking:
+        yield _none_takes(queue, workforce)
+    elif not workforce.knowing(task.task_type):
+        workers = counted(len(workforce.taking), "live worker")
         yield Reason(
             code=ReasonCode.NO_WORKER_FOR_TYPE,
             text=f"none of the {workers} of queue {queue} knows task type {task.task_type}, see `dtq workers`",
-            figures={"queue": queue, "task_type": task.task_type, "workers": len(crew.taking)},
+            figures={"queue": queue, "task_type": task.task_type, "workers": len(workforce.taking)},
         )
 
 
-def all_busy(crew: Crew) -> Iterator[Reason]:
+def all_busy(workforce: Workforce) -> Iterator[Reason]:
     """Say that no worker of a queue has a free slot, as far as their heartbeats tell."""
-    if crew.taking and crew.taken >= crew.slots:
+    if workforce.taking and workforce.taken >= workforce.slots:
         yield Reason(
             code=ReasonCode.ALL_BUSY,
             text=(
-                f"by their last heartbeats its workers are busy: {counted(len(crew.taking), 'worker')}, "
-                f"{crew.taken} of {counted(crew.slots, 'slot')} taken"
+                f"by their last heartbeats its workers are busy: {counted(len(workforce.taking), 'worker')}, "
+                f"{workforce.taken} of {counted(workforce.slots, 'slot')} taken"
             ),
-            figures={"workers": len(crew.taking), "slots": crew.slots, "taken": crew.taken},
+            figures={"workers": len(workforce.taking), "slots": workforce.slots, "taken": workforce.taken},
             about=_BUSY_FIGURES,
         )
 
 
-def waiting_in_queue(task: Task, standing: Standing, *, crew: Crew, now: datetime) -> tuple[list[Reason], Next]:
+def waiting_in_queue(
+    task: Task, standing: Standing, *, workforce: Workforce, now: datetime
+) -> tuple[list[Reason], Next]:
     """Explain a task whose entry nobody has read."""
-    reasons = [*_ttl_over(task, now=now), *keeping_the_queue(task, standing, crew=crew)]
-    reasons += [*all_busy(crew), *_ahead(standing), *_type_not_everywhere(task, crew)]
+    reasons = [*_ttl_over(task, now=now), *keeping_the_queue(task, standing, workforce=workforce)]
+    reasons += [*all_busy(workforce), *_ahead(standing), *_type_not_everywhere(task, workforce)]
     if not any(reason.code is not ReasonCode.TYPE_NOT_EVERYWHERE for reason in reasons):
         reasons.insert(0, Reason(code=ReasonCode.NOTHING, text="nothing keeps it: a worker with a free slot is there"))
     return reasons, _next_in_queue(task, reasons, now=now)
 
 
-def waiting_for_time(task: Task, standing: Standing, *, crew: Crew, now: datetime) -> tuple[list[Reason], Next]:
+def waiting_for_time(
+    task: Task, standing: Standing, *, workforce: Workforce, now: datetime
+) -> tuple[list[Reason], Next]:
     """Explain a task that is in the schedule, whose time has not come or has not been noticed."""
     is_due = task.available_at <= now
-    first = _due(task, standing, crew=crew, now=now) if is_due else _scheduled(task, now=now)
-    reasons = [first, *keeping_the_queue(task, standing, crew=crew)]
+    first = _due(task, standing, workforce=workforce, now=now) if is_due else _scheduled(task, now=now)
+    reasons = [first, *keeping_the_queue(task, standing, workforce=workforce)]
     if task.status is TaskStatus.PENDING and is_expired(task, now=max(now, task.available_at)):
         text = "its time to live is over by then: it ends as expired instead of starting"
         return reasons, Next(code=NextCode.EXPIRE, text=text)
@@ -75,8 +81,8 @@ def waiting_for_time(task: Task, standing: Standing, *, crew: Crew, now: datetim
     return reasons, Next(code=NextCode.MOVE_WHEN_DUE, text=text)
 
 
-def _none_takes(queue: str, crew: Crew) -> Reason:
-    draining, starting = crew.counted(WorkerStatus.DRAINING), crew.counted(WorkerStatus.STARTING)
+def _none_takes(queue: str, workforce: Workforce) -> Reason:
+    draining, starting = workforce.counted(WorkerStatus.DRAINING), workforce.counted(WorkerStatus.STARTING)
     figures: dict[str, Figure] = {"queue": queue, "draining": draining, "starting": starting}
     if starting:
         text = f"the live workers of queue {queue} are still starting: {starting}, and {draining} draining"
@@ -107,8 +113,8 @@ def _ahead(standing: Standing) -> Iterator[Reason]:
     )
 
 
-def _type_not_everywhere(task: Task, crew: Crew) -> Iterator[Reason]:
-    knowing, taking = crew.knowing(task.task_type), len(crew.taking)
+def _type_not_everywhere(task: Task, workforce: Workforce) -> Iterator[Reason]:
+    knowing, taking = workforce.knowing(task.task_type), len(workforce.taking)
     if 0 < knowing < taking:
         yield Reason(
             code=ReasonCode.TYPE_NOT_EVERYWHERE,
@@ -160,10 +166,10 @@ def _scheduled(task: Task, *, now: datetime) -> Reason:
     return Reason(code=ReasonCode.RETRY, text=text, figures=figures)
 
 
-def _due(task: Task, standing: Standing, *, crew: Crew, now: datetime) -> Reason:
+def _due(task: Task, standing: Standing, *, workforce: Workforce, now: datetime) -> Reason:
     over = now - task.available_at
     figures: dict[str, Figure] = {"due_at": task.available_at, "due_since_s": tenths(over)}
-    if not crew.alive:
+    if not workforce.alive:
         text = f"it has been due for {span(over)}, and no worker lives that would move it to its queue"
         return Reason(code=ReasonCode.NO_LEADER, text=text, figures=figures)
     how = "the leader has taken it up" if standing.on_loan else "the leader has not come to it yet"

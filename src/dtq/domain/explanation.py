@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from dtq.domain.crew import Crew, crew_of
 from dtq.domain.explained_held import held
 from dtq.domain.explained_waiting import keeping_the_queue, waiting_for_time, waiting_in_queue
 from dtq.domain.phrases import moment_text, span, tenths
@@ -14,6 +13,7 @@ from dtq.domain.standing import Standing
 from dtq.domain.status import WAITING_FOR_TIME, TaskStatus
 from dtq.domain.task import Task
 from dtq.domain.workers import Heartbeat
+from dtq.domain.workforce import Workforce, workforce_of
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -40,16 +40,16 @@ def _explained(task: Task, facts: Facts) -> tuple[list[Reason], Next]:
     standing, now = facts.standing, facts.now
     if task.is_terminal:
         return [_ended(task)], _after_the_end(task, standing)
-    crew = crew_of(task.queue, facts.heartbeats, now=now, interval=facts.heartbeat_interval)
+    workforce = workforce_of(task.queue, facts.heartbeats, now=now, interval=facts.heartbeat_interval)
     if task.status not in WAITING_FOR_TIME and task.priority in standing.spoiled:
-        return _in_a_spoiled_priority(task, standing, crew=crew)
+        return _in_a_spoiled_priority(task, standing, workforce=workforce)
     if not standing.is_home:
-        return _homeless(task, standing, crew=crew)
+        return _homeless(task, standing, workforce=workforce)
     if task.status in WAITING_FOR_TIME:
-        return waiting_for_time(task, standing, crew=crew, now=now)
+        return waiting_for_time(task, standing, workforce=workforce, now=now)
     if standing.holding is None and task.status is TaskStatus.QUEUED:
-        return waiting_in_queue(task, standing, crew=crew, now=now)
-    return held(task, standing, crew=crew, now=now, handed_back=facts.handed_back)
+        return waiting_in_queue(task, standing, workforce=workforce, now=now)
+    return held(task, standing, workforce=workforce, now=now, handed_back=facts.handed_back)
 
 
 def _unreadable(standing: Standing) -> tuple[list[Reason], Next]:
@@ -58,25 +58,25 @@ def _unreadable(standing: Standing) -> tuple[list[Reason], Next]:
     return [reason], Next(code=NextCode.MEND, text=text)
 
 
-def _homeless(task: Task, standing: Standing, *, crew: Crew) -> tuple[list[Reason], Next]:
+def _homeless(task: Task, standing: Standing, *, workforce: Workforce) -> tuple[list[Reason], Next]:
     place = "the schedule" if task.status in WAITING_FOR_TIME else f"its stream, {task.queue} p{task.priority}"
     reason = Reason(code=ReasonCode.HOMELESS, text=f"it is {task.status} by its record, and {place} does not hold it")
-    reasons = [reason, *keeping_the_queue(task, standing, crew=crew)]
-    if crew.alive:
+    reasons = [reason, *keeping_the_queue(task, standing, workforce=workforce)]
+    if workforce.alive:
         text = "the leader gives it a place again within about ten minutes; `dtq doctor` looks at once"
     else:
         text = "no worker lives that could lead and give it a place again: start one, or see `dtq doctor`"
     return reasons, Next(code=NextCode.REHOME, text=text)
 
 
-def _in_a_spoiled_priority(task: Task, standing: Standing, *, crew: Crew) -> tuple[list[Reason], Next]:
+def _in_a_spoiled_priority(task: Task, standing: Standing, *, workforce: Workforce) -> tuple[list[Reason], Next]:
     reason = Reason(
         code=ReasonCode.PRIORITY_UNREADABLE,
         text=f"priority {task.priority} of queue {task.queue} cannot be read: a key of another type is in its place",
         figures={"queue": task.queue, "priority": task.priority},
     )
     text = "no worker gets anything from there until that key is gone: see `dtq doctor`"
-    return [reason, *keeping_the_queue(task, standing, crew=crew)], Next(code=NextCode.MEND, text=text)
+    return [reason, *keeping_the_queue(task, standing, workforce=workforce)], Next(code=NextCode.MEND, text=text)
 
 
 def _ended(task: Task) -> Reason:

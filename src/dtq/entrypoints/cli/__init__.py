@@ -6,7 +6,7 @@ from typing import Final
 
 from dtq import __version__
 from dtq.domain.errors import DtqError
-from dtq.entrypoints.cli import completion, dead_letters, exits, overview, queues, servers, tasks, watch
+from dtq.entrypoints.cli import completion, dead_letters, exits, explain, overview, queues, servers, tasks, watch
 from dtq.entrypoints.cli.exits import Exit, Unusable, print_error, report
 from dtq.entrypoints.cli.parsers import FORMATTER, Parser, more
 from dtq.entrypoints.cli.session import Terminated
@@ -89,6 +89,7 @@ def parser() -> ArgumentParser:
     top.add_argument("--version", action="version", version=f"dtq {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
     tasks.add_to(commands)
+    explain.add_to(commands)
     dead_letters.add_to(commands)
     queues.add_to(commands)
     overview.add_to(commands)

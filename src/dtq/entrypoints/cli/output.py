@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dtq.domain.phrases import moment_text
 from dtq.domain.text import clean
 from dtq.entrypoints.cli.streams import write, write_error, write_json
 
@@ -129,7 +130,7 @@ def shown(cell: object) -> str:
         case None:
             return ""
         case datetime():
-            return cell.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
+            return moment_text(cell)
         case bool():
             return "yes" if cell else "no"
         case _:

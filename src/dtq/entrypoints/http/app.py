@@ -59,6 +59,7 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
             "queues": _provided(container.queues),
             "dead_letters": _provided(container.dead_letters),
             "workers": _provided(container.workers),
+            "explaining": _provided(container.explaining),
             "trail": _provided(container.trail),
             "registry": _provided(container.registry),
             "backend": _provided(container.backend),

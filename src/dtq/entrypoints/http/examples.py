@@ -140,6 +140,30 @@ DETACHED: Final[Example] = {**REQUEUED, "idempotency_detached": True}
 DISCARDED: Final[Example] = {"task_id": OTHER_ID, "status": "dead_lettered", "discarded": True}
 DEAD_LETTERS_PURGED: Final[Example] = {"purged": 2}
 
+EXPLANATION: Final[Example] = {
+    "task_id": TASK_ID,
+    "status": "queued",
+    "task_type": "echo_task",
+    "queue": "default",
+    "priority": 7,
+    "at": LATER,
+    "reasons": [
+        {
+            "code": "paused",
+            "text": "queue default is paused, `dtq queue resume default` ends that",
+            "figures": {"queue": "default"},
+            "about": [],
+        },
+        {
+            "code": "ahead",
+            "text": "37 ahead of it in higher priorities, at least 1000 in its own",
+            "figures": {"above": 37, "before": 1000},
+            "about": ["before"],
+        },
+    ],
+    "next": {"code": "resume", "text": "once the queue is resumed, it starts when its turn comes"},
+}
+
 AUDIT: Final[Example] = {
     "entries": [
         {

@@ -10,7 +10,7 @@ from litestar.handlers.base import BaseRouteHandler
 
 from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.entrypoints.config import Settings
-from dtq.entrypoints.http import batch, dead_letters, overview, queues, tasks
+from dtq.entrypoints.http import batch, dead_letters, explanations, overview, queues, tasks
 from dtq.entrypoints.http.auth import AnyConnection, KeyGuard, actor_of
 from dtq.entrypoints.http.queries import refuse_unknown
 
@@ -32,6 +32,7 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
     return [
         _open("/api/v1/tasks", submissions, **submits),
         _open("/api/v1/tasks", [batch.submit_batch], **of_batches, **submits),
+        _open("/api/v1/tasks", [explanations.explain], tags=["tasks"]),
         _open("/", [queues.show_all, queues.show], tags=["queues"]),
         _open("/", [dead_letters.show_recent, dead_letters.show], tags=["dead letters"]),
         _open("/", [overview.show_workers, overview.show_worker, overview.show_audit, overview.show_task_types]),

@@ -15,11 +15,16 @@ TURNS: Final = 4
 _TAKING: Final = frozenset({WorkerStatus.READY, WorkerStatus.BUSY})
 
 
-class Crew(Struct, frozen=True, kw_only=True):
+class Workforce(Struct, frozen=True, kw_only=True):
     """The live workers as their last heartbeats tell of them: all of them, and those that serve one queue."""
 
     alive: frozenset[WorkerId]
     serving: Sequence[Heartbeat]
+    interval: timedelta
+
+    def lives(self, worker: WorkerId, *, silent: timedelta) -> bool:
+        """Tell whether a worker shows life: by a heartbeat, or since it extended a lease less than an interval ago."""
+        return worker in self.alive or silent < self.interval
 
     @property
     def taking(self) -> Sequence[Heartbeat]:
@@ -58,10 +63,11 @@ class Crew(Struct, frozen=True, kw_only=True):
         return min((max(timedelta(), timeout - idle) + timeout / TURNS for timeout in free), default=None)
 
 
-def crew_of(queue: QueueName, heartbeats: Sequence[Heartbeat], *, now: datetime, interval: timedelta) -> Crew:
+def workforce_of(queue: QueueName, heartbeats: Sequence[Heartbeat], *, now: datetime, interval: timedelta) -> Workforce:
     """Return who lives by these heartbeats, and who of them serves *queue*."""
     living = [one for one in heartbeats if is_active(liveness(one, now=now, interval=interval))]
-    return Crew(
+    return Workforce(
         alive=frozenset(one.worker_id for one in living),
         serving=[one for one in living if one.queue == queue],
+        interval=interval,
     )
