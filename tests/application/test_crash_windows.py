@@ -72,7 +72,12 @@ async def said_by(world: World, staff: Staff) -> tuple[WorkerStatus, int, int] |
 
 async def test_a_worker_is_starting_ready_busy_draining_and_gone(world: World) -> None:
     staff = await world.hire_unconnected()
-    staff.link.stall("announce")
+
+    def stall_the_second() -> None:
+        if staff.link.calls["announce"] == 2:
+            staff.link.stall("announce")
+
+    staff.link.watch("announce", stall_the_second)
     staff.link.is_down = False
     await world.advance(6)
     assert (WorkerStatus.STARTING, 0, 0) == await said_by(world, staff)

@@ -105,4 +105,4 @@ async def test_after_an_outage_that_only_the_beat_saw_the_worker_looks_at_what_i
     await world.advance(6)
 
     assert before + 1 == staff.link.calls["owned"]
-    assert [{"error": "BrokerUnavailable"}] == staff.notes.of("beat_failed")
+    assert [{"error": "BrokerUnavailable", "reason": "the link is down"}] == staff.notes.of("beat_failed")

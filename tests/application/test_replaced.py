@@ -85,6 +85,37 @@ async def test_a_worker_ends_as_soon_as_its_beat_is_refused(world: World) -> Non
     assert isinstance(staff.life.exception(), WorkerReplaced)
 
 
+async def test_a_worker_that_cannot_tell_whether_it_was_replaced_goes_on_as_in_an_outage(world: World) -> None:
+    staff = await world.hire(worker_id=ID, concurrency=2)
+    first = await world.submit("hold", timeout_ms=LONG_MS)
+    await world.advance(1)
+    staff.link.refuse("announce", times=10_000)
+    await world.advance(LIFETIME + 6)
+
+    second = await world.submit("hold", timeout_ms=LONG_MS)
+    handlers.let_all_go()
+    await world.advance(10)
+
+    assert not staff.life.done()
+    assert [TaskStatus.SUCCEEDED, TaskStatus.QUEUED] == [await world.status(one) for one in (first, second)]
+    assert {("BrokerRefused", "announce is refused")} == {
+        (note["error"], note["reason"]) for what in ("beat_failed", "loop_failed") for note in staff.notes.of(what)
+    }
+
+
+async def test_a_worker_that_can_tell_again_takes_work_again(world: World) -> None:
+    staff = await world.hire(worker_id=ID)
+    await world.advance(1)
+    staff.link.refuse("announce", times=30)
+    await world.advance(LIFETIME + 6)
+    task_id = await world.submit()
+
+    await world.advance(60)
+
+    assert not staff.life.done()
+    assert TaskStatus.SUCCEEDED == await world.status(task_id)
+
+
 async def test_what_its_successor_runs_runs_on(world: World) -> None:
     first = await an_absent_one(world)
     second = await its_successor(world)

@@ -20,6 +20,7 @@ from dtq.application.observers import Observers
 from dtq.application.presence import Presence, WorkerIdInUse
 from dtq.application.settings import ExitCode, WorkerSettings
 from dtq.domain.errors import BrokerUnavailable, is_outage
+from dtq.domain.text import class_name, text_of
 from dtq.domain.workers import Heartbeat
 from dtq.handlers import Registry
 from dtq.ports.backend import Backend
@@ -162,7 +163,7 @@ class Worker:
             try:
                 heartbeat, facts = await self._presence.enter(task_types)
             except BrokerUnavailable as error:
-                self._observer.noticed("start_delayed", error=type(error).__name__, reason=str(error))
+                self._observer.noticed("start_delayed", error=class_name(error), reason=text_of(error))
                 self._crew.reaping.outage()
                 await self._stop.pause(backoff.pause())
                 continue
@@ -203,7 +204,7 @@ class Worker:
             return True
         if not isinstance(error, (BrokerUnavailable, TimeoutError)):
             raise error
-        self._observer.noticed("drain_incomplete", part=name, error=type(error).__name__)
+        self._observer.noticed("drain_incomplete", part=name, error=class_name(error))
         return False
 
     async def _wait(self, tasks: Sequence["asyncio.Task[Any]"], *, until: float) -> None:
@@ -269,7 +270,7 @@ class Worker:
         self._call_soon(lambda: self._note_trouble(what, error))
 
     def _note_trouble(self, what: str, error: Exception) -> None:
-        self._observer.noticed(what, error=type(error).__name__)
+        self._observer.noticed(what, error=class_name(error), reason=text_of(error))
         if is_outage(error):
             self._crew.outage()
 

@@ -10,8 +10,20 @@ from dtq.domain.errors import BrokerRefused, StepStopped
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
 from tests.adapters.redis.schema import Schema
-from tests.contract.steps import PEER, VISIBILITY, bring_to, claim_due, held_lease, now, run, seconds, submit, take
-from tests.factories import QUEUE, WORKER, an_audit_entry, an_event
+from tests.contract.steps import (
+    LEADER,
+    PEER,
+    VISIBILITY,
+    bring_to,
+    claim_due,
+    held_lease,
+    now,
+    run,
+    seconds,
+    submit,
+    take,
+)
+from tests.factories import QUEUE, WORKER, a_heartbeat, an_audit_entry, an_event
 
 
 async def replace_record(schema: Schema, task: Task) -> None:
@@ -160,6 +172,31 @@ async def test_a_sign_of_life_of_another_type_is_none(schema: Schema) -> None:
     await schema.call("SET", schema.keys.worker(WORKER), "a stranger's", "PX", 60_000)
 
     assert await schema.harness.backend.workers.get(WORKER) is None
+
+
+async def test_where_a_sign_of_life_is_of_another_type_nobody_can_tell_whose_the_id_is(schema: Schema) -> None:
+    workers = schema.harness.backend.workers
+    key = schema.keys.worker(WORKER)
+    await schema.call("SET", key, "a stranger's")
+
+    with pytest.raises(BrokerRefused, match=f"nothing was done: .*{key}.* of another type"):
+        await workers.announce(a_heartbeat(), expires_in=seconds(15))
+    with pytest.raises(BrokerRefused, match="nothing was done"):
+        await workers.retire(WORKER, started_at=a_heartbeat().started_at, event=an_event())
+
+    assert ("a stranger's", []) == (await schema.call("GET", key), list(await workers.known()))
+    await schema.call("DEL", key)
+    assert await workers.announce(a_heartbeat(), expires_in=seconds(15))
+
+
+async def test_where_the_lock_is_of_another_type_nobody_can_tell_who_leads(schema: Schema) -> None:
+    leadership = schema.harness.backend.leadership
+    await schema.call("SADD", schema.keys.lock, "a stranger's")
+
+    with pytest.raises(BrokerRefused, match=schema.keys.lock):
+        await leadership.acquire(LEADER, term=seconds(15))
+    with pytest.raises(BrokerRefused, match=schema.keys.lock):
+        await leadership.resign(LEADER)
 
 
 async def test_a_stream_of_another_type_refuses_the_figures_of_its_queue_alone(schema: Schema) -> None:

@@ -40,6 +40,9 @@ _OUTAGES: Final = frozenset(
 )
 """The codes of a server that cannot serve anybody for a while, whatever it is asked for."""
 
+WRONG_TYPE: Final = "WRONGTYPE"
+"""The code of a key that a stranger gave another type."""
+
 MAX_CONNECTIONS: Final = 64
 MAX_REASON: Final = 200
 """How many characters of a server's error are passed on."""

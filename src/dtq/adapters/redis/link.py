@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, msgpack
 
-from dtq.adapters.redis.client import Client, Reply, rejection, with_our_errors
+from dtq.adapters.redis.client import WRONG_TYPE, Client, Reply, rejection, with_our_errors
 from dtq.adapters.redis.codec import SNAPSHOT_NAMES
 from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
 from dtq.adapters.redis.keys import Keyspace
@@ -45,9 +45,14 @@ class Link(Struct, frozen=True, kw_only=True):
         """Have one act on no task made; return its first reply, None where a guard refused.
 
         Raises StepStopped where it stopped half-way, and Rejected where nothing of it was done; it may be repeated.
+        A key of another type tells of no guard whether it holds: that is such a Rejected, and no refusal.
         """
-        (outcome,) = await self.act_on((None,), lambda envelope, _: add(envelope))
-        return outcome
+        envelope = Envelope()
+        add(envelope)
+        (answer,) = await self.send(envelope)
+        if answer[0] == Answered.REFUSED and answer[2] == WRONG_TYPE:
+            raise rejection(WRONG_TYPE, f"nothing was done: one of {', '.join(envelope.keys)} is of another type")
+        return _outcome(answer)
 
     async def act_on(self, items: Iterable[Item], add: Callable[[Envelope, Item], None]) -> Sequence[str | None]:
         """Have one such act an item made, in order; one that stops or is refused keeps none of the others from it."""

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from dtq.adapters.redis.client import Rejected, Reply, checked
+from dtq.adapters.redis.client import WRONG_TYPE, Rejected, Reply, checked
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, Values, task_of
 from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
 from dtq.adapters.redis.guards import admission_guards, requirements
@@ -31,8 +31,6 @@ from dtq.ports.answers import (
     LimitName,
     Refused,
 )
-
-WRONG_TYPE: Final = "WRONGTYPE"
 
 CHUNK: Final = 500
 """How many tasks a listing looks at in one trip."""
