@@ -1,7 +1,11 @@
 import pytest
 from msgspec.structs import fields
 
+from dtq.application.admitting import MAX_SUBMISSIONS
+from dtq.application.tasks import MAX_WAITING_BYTES, RECORD_BYTES
 from dtq.entrypoints.config import Settings, SettingsError, allowed, load, variable
+
+BATCH = 48 * 1024 * 1024
 
 CONTRACT = {
     "DTQ_REDIS_URL": "redis://localhost:6379/0",
@@ -119,6 +123,14 @@ def test_a_value_out_of_bounds_is_refused_by_name(name: str, text: str) -> None:
 def test_settings_that_contradict_each_other_are_refused(environment: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="must be at least"):
         load(environment=environment)
+
+
+def test_the_largest_batch_may_wait_for_the_broker_as_a_whole() -> None:
+    largest = load(environment={"DTQ_MAX_BATCH_BYTES": str(BATCH)}).settings.max_batch_bytes
+
+    assert largest + MAX_SUBMISSIONS * RECORD_BYTES <= MAX_WAITING_BYTES
+    with pytest.raises(SettingsError, match="DTQ_MAX_BATCH_BYTES"):
+        load(environment={"DTQ_MAX_BATCH_BYTES": str(BATCH + 1)})
 
 
 @pytest.mark.parametrize("host", ["::", "fe80::1%eth0", "127.0.0.1", "localhost.", "a_service", "m\u00fcnchen.example"])
