@@ -37,6 +37,7 @@ class Link:
         self.calls: Counter[str] = Counter()
         self._losses: dict[str, deque[Loss]] = {}
         self._faults: Counter[str] = Counter()
+        self._broken_by: dict[str, Callable[[], Exception]] = {}
         self._refusals: Counter[str] = Counter()
         self._refused_by: dict[str, type[BrokerUnavailable]] = {}
         self._watchers: dict[str, Callable[[], None]] = {}
@@ -50,9 +51,10 @@ class Link:
         """Call *watcher* at each call of *method*."""
         self._watchers[method] = watcher
 
-    def break_down(self, method: str, *, times: int = 1) -> None:
-        """Let the next calls of *method* raise what nobody expects."""
+    def break_down(self, method: str, *, times: int = 1, by: Callable[[], Exception] | None = None) -> None:
+        """Let the next calls of *method* raise what nobody expects, and what *by* makes."""
         self._faults[method] += times
+        self._broken_by[method] = by or (lambda: UnknownFault(method))
 
     def refuse(self, method: str, *, times: int = 1, by: type[BrokerUnavailable] = BrokerRefused) -> None:
         """Let the next calls of *method* be refused, or stopped half-way, by a broker that is well."""
@@ -78,7 +80,8 @@ class Link:
             await self._stalls[method].wait()
         if self._faults[method] > 0:
             self._faults[method] -= 1
-            raise UnknownFault(method)
+            fault = self._broken_by[method]()
+            raise fault
         if self._refusals[method] > 0:
             self._refusals[method] -= 1
             raise self._refused_by[method](f"{method} is refused")

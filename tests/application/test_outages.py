@@ -5,9 +5,11 @@ import pytest
 from dtq.application.settings import ExitCode
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
+from dtq.domain.text import class_name
 from tests.application import handlers
 from tests.application.link import LOSSES, Loss
 from tests.application.world import World
+from tests.security.unnameable import ERRORS
 
 S = TaskStatus
 ONCE = (S.SUCCEEDED, 1)
@@ -137,6 +139,33 @@ async def test_an_unknown_fault_ends_no_loop(world: World, method: str) -> None:
     assert S.SUCCEEDED == await world.status(await world.submit())
     assert S.SUCCEEDED == await world.status(await submit_delayed(world))
     assert {"UnknownFault"} >= {note["error"] for note in staff.notes.of("loop_failed")}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("method", ["fetch", "take_due", "known", "announce"])
+async def test_a_fault_that_cannot_be_named_or_told_ends_no_loop_either(world: World, method: str, error: str) -> None:
+    staff = await world.hire()
+    staff.link.break_down(method, times=3, by=ERRORS[error])
+
+    await world.advance(10)
+
+    told = [note for what in ("loop_failed", "sweep_failed", "beat_failed") for note in staff.notes.of(what)]
+    assert [class_name(ERRORS[error]())] * 3 == [note["error"] for note in told]
+    assert S.SUCCEEDED == await world.status(await world.submit())
+    assert S.SUCCEEDED == await world.status(await submit_delayed(world))
+    assert not staff.life.done()
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_a_fault_in_recording_that_cannot_be_named_costs_no_slot(world: World, error: str) -> None:
+    staff = await world.hire(concurrency=1)
+    await world.submit("hold")
+    staff.link.break_down("commit", by=ERRORS[error])
+    handlers.let_all_go()
+    await world.settle()
+
+    assert [class_name(ERRORS[error]())] == [note["error"] for note in staff.notes.of("recording_failed")]
+    assert S.SUCCEEDED == await world.status(await world.submit())
 
 
 async def submit_delayed(world: World) -> TaskId:

@@ -8,11 +8,13 @@ from msgspec.structs import replace
 from dtq.domain import errors
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown, StepStopped
+from dtq.domain.text import class_name
 from dtq.entrypoints.container import connect
 from dtq.entrypoints.http.errors import STATUS_OF
 from dtq.ports.backend import Backend, BackendOptions
 from dtq.ports.environment import ServerFacts
 from tests.entrypoints.conftest import Api, MakeApi
+from tests.security.unnameable import ERRORS
 
 
 class Broken:
@@ -61,6 +63,16 @@ async def test_the_frameworks_own_errors_have_the_same_form(
     assert (status, "application/problem+json") == (answer.status_code, answer.headers["content-type"])
     assert (status, code) == (problem["status"], problem["code"])
     assert {"title", "detail"} <= set(problem)
+
+
+@pytest.mark.parametrize("error", ["anonymous", "textless", "wordy"])
+async def test_an_unforeseen_error_that_cannot_be_named_is_noted_too(make_api: MakeApi, error: str) -> None:
+    api = await make_api(backend=memory(broker=Broken(ERRORS[error]())))
+
+    answer = await api.client.get("/api/v1/tasks")
+
+    assert (500, "INTERNAL") == (answer.status_code, answer.json()["code"])
+    assert [class_name(ERRORS[error]())] == [details["error_class"] for _, details in api.notes.notices]
 
 
 async def test_an_unforeseen_error_tells_nothing_and_is_noted(make_api: MakeApi) -> None:

@@ -3,10 +3,16 @@ import sys
 
 import pytest
 
+from dtq.domain.text import class_name
 from dtq.entrypoints import loops
+from tests.security.unnameable import Nameless
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+class Anonymous(SystemExit, metaclass=Nameless):
+    """An exit that does not tell its name."""
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, Anonymous], ids=("exit", "interrupt", "anonymous"))
 def test_a_loop_goes_on_where_a_task_of_a_handler_asked_to_exit(error: type[BaseException]) -> None:
     heard: list[str] = []
 
@@ -21,7 +27,7 @@ def test_a_loop_goes_on_where_a_task_of_a_handler_asked_to_exit(error: type[Base
     with loops.runner() as runner:
         assert "done" == loops.run_on(runner, work(), on_exit=heard.append)
 
-    assert [error.__name__] == heard
+    assert [class_name(error())] == heard
 
 
 def test_a_call_of_the_loop_that_asks_to_exit_ends_nothing_either() -> None:

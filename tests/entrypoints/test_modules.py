@@ -142,6 +142,8 @@ def test_a_module_that_is_reloaded_declares_its_tasks_anew(here: Path) -> None:
         ("raise SystemExit('bye')", "SystemExit: bye"),
         ("import asyncio\nraise asyncio.CancelledError", "CancelledError"),
         ("def (", "SyntaxError"),
+        ("from tests.security.unnameable import Anonymous\nraise Anonymous('x')", "Anonymous: x"),
+        ("from tests.security.unnameable import Textless\nraise Textless", "Textless: no message"),
     ],
 )
 def test_a_module_that_ends_the_process_is_named(here: Path, text: str, words: str) -> None:

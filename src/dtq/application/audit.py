@@ -21,7 +21,7 @@ from dtq.domain.errors import (
     TaskTerminal,
 )
 from dtq.domain.task import TaskId
-from dtq.domain.text import clean
+from dtq.domain.text import class_name, clean
 from dtq.ports.environment import Clock
 from dtq.ports.events import AuditLog, Observer
 
@@ -89,4 +89,4 @@ class AuditTrail:
             await Patience(self._clock, within=WITHIN).once(partial(self._log.record, entry))
         except BrokerUnavailable as lost:
             # nothing was done, and the caller is to hear so: the log line above has to do
-            self._observer.noticed("audit_lost", action=action, request_id=by.request_id, error=type(lost).__name__)
+            self._observer.noticed("audit_lost", action=action, request_id=by.request_id, error=class_name(lost))

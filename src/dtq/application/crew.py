@@ -26,6 +26,7 @@ from dtq.application.tenure import Tenure
 from dtq.domain.change import Change
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.task import TaskId
+from dtq.domain.text import class_name
 from dtq.handlers import Registry
 from dtq.ports.answers import CommitAnswer
 from dtq.ports.backend import Backend
@@ -102,7 +103,7 @@ class Crew:
             await self.leases.check(task_id)
         except BrokerUnavailable as error:
             # the beat asks again within a second
-            self._tools.observer.noticed("cancellation_unseen", task_id=task_id, error=type(error).__name__)
+            self._tools.observer.noticed("cancellation_unseen", task_id=task_id, error=class_name(error))
 
     def _hand_back(self) -> HandBack:
         tools = self._tools

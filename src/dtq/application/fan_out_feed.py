@@ -11,6 +11,7 @@ from dtq.application.loops.supervise import Supervisor
 from dtq.application.nudge import Nudge, StopSign
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.events import Event
+from dtq.domain.text import class_name, text_of
 from dtq.ports.environment import Chance, Clock
 from dtq.ports.events import EventBus, Observer
 
@@ -79,7 +80,7 @@ class Feed:
         except BrokerUnavailable as error:
             if self._clock.monotonic() - begun_at < _LASTING.total_seconds():
                 raise
-            self._observer.noticed("events_interrupted", error=type(error).__name__, reason=str(error))
+            self._observer.noticed("events_interrupted", error=class_name(error), reason=text_of(error))
         finally:
             self._interrupt()
 

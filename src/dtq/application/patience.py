@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from dtq.domain.errors import OF_ONE_REQUEST, BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.text import text_of
 from dtq.ports.environment import Clock
 
 CALL_DEADLINE: Final = timedelta(seconds=4)
@@ -63,7 +64,7 @@ class Patience:
                 is_final = pause is None or isinstance(error, (BrokerOutOfMemory, BrokerBehind, *OF_ONE_REQUEST))
                 if is_final or pause is None or self._left() <= pause:
                     if is_unknown and not isinstance(error, OutcomeUnknown):
-                        raise OutcomeUnknown(str(error)) from error
+                        raise OutcomeUnknown(text_of(error)) from error
                     raise
             await self._clock.sleep(pause)
         raise AssertionError("the last try either returns or raises")

@@ -19,6 +19,7 @@ from dtq.domain.errors import BrokerRefused, BrokerUnavailable, QueueFull, Queue
 from dtq.domain.events import pause_event
 from dtq.domain.lifecycle import purge
 from dtq.domain.task import QueueName, Receipt, Task
+from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import Already, Applied
 from dtq.ports.broker import TaskStore
 from dtq.ports.dead_letters import DeadLetters
@@ -89,7 +90,7 @@ class QueueService:
             try:
                 return await patience.read(partial(self._queues.stats, queue))
             except BrokerRefused as error:
-                self._observer.noticed("queue_unreadable", queue=queue, reason=str(error))
+                self._observer.noticed("queue_unreadable", queue=queue, reason=text_of(error))
                 return error
 
         answers = await abreast(names[:limit], figures)
@@ -138,7 +139,7 @@ class QueueService:
             await Patience(self._clock).once(partial(self._signals.tell_queue, name, signal))
         except BrokerUnavailable as error:
             # its workers look by themselves twice a second
-            self._observer.noticed("signal_lost", kind=SignalKind.WORK, error=type(error).__name__)
+            self._observer.noticed("signal_lost", kind=SignalKind.WORK, error=class_name(error))
 
     async def purge(self, queue: str, *, by: Actor, on_progress: Callable[[int], None] = lambda _: None) -> int:
         """Cancel what waits in a queue and was not read by a worker; return how many entries that were.

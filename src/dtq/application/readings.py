@@ -11,6 +11,7 @@ from msgspec import Struct
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
 from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.text import class_name
 from dtq.domain.workers import is_active, liveness
 from dtq.ports.environment import Clock
 from dtq.ports.events import Observer
@@ -64,7 +65,7 @@ class Readings:
         try:
             found = await Patience(self._clock, within=WITHIN).read(survey)
         except BrokerUnavailable as error:
-            self._observer.noticed("gauges_unread", error=type(error).__name__)
+            self._observer.noticed("gauges_unread", error=class_name(error))
             return None
         now = self._clock.now()
         states = [liveness(heartbeat, now=now, interval=self._interval) for heartbeat in found.heartbeats]

@@ -8,6 +8,7 @@ from dtq.application.handover import Hold
 from dtq.application.in_flight import InFlight, Job
 from dtq.application.settling import Settling
 from dtq.domain.task import Task
+from dtq.domain.text import class_name
 from dtq.ports.broker import HeldLease
 from dtq.ports.environment import Clock
 from dtq.ports.events import Observer
@@ -68,7 +69,7 @@ class Running:
             if outcome is not None:
                 await self._settling.settle(job.task, lease=job.lease, outcome=outcome)
         except Exception as error:  # noqa: BLE001 - an unknown fault in recording must not keep the slot for ever
-            self._observer.noticed("recording_failed", task_id=job.task.task_id, error=type(error).__name__)
+            self._observer.noticed("recording_failed", task_id=job.task.task_id, error=class_name(error))
         self._in_flight.record(job)
         await job.attempt.ended
         self._in_flight.remove(job)

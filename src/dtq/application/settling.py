@@ -15,6 +15,7 @@ from dtq.domain.errors import BrokerUnavailable, StepStopped, is_outage
 from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Task
+from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import CommitAnswer, Refused
 from dtq.ports.environment import Chance, Clock, Ids
 from dtq.ports.events import Observer
@@ -81,7 +82,7 @@ class Settling:
         try:
             answer = await self._transact(task, decide)
         except StepStopped as error:
-            self._observer.noticed("result_lost", task_id=task.task_id, attempt=task.attempt, reason=str(error))
+            self._observer.noticed("result_lost", task_id=task.task_id, attempt=task.attempt, reason=text_of(error))
             return
         if isinstance(answer, Settled):
             self.tally.count(answer.change.after.status)
@@ -119,5 +120,5 @@ class Settling:
                 await self._wait(error, backoff)
 
     async def _wait(self, error: BrokerUnavailable, backoff: Backoff) -> None:
-        self._observer.noticed("commit_repeated", error=type(error).__name__, reason=str(error))
+        self._observer.noticed("commit_repeated", error=class_name(error), reason=text_of(error))
         await self._clock.sleep(backoff.pause())

@@ -16,6 +16,7 @@ from dtq.domain.entry import rebuild
 from dtq.domain.errors import OF_ONE_REQUEST
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Receipt, Task, WorkerId
+from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 from dtq.ports.broker import Broker, Delivery, HeldLease, UnreadableEntry
 from dtq.ports.environment import Clock, Ids
@@ -109,7 +110,7 @@ class Starting:
         try:
             return await self._decide(one, returned)
         except (IllegalChange, *OF_ONE_REQUEST) as error:
-            self._set_aside.add([UnreadableEntry(one.receipt, f"{type(error).__name__}: {error}")])
+            self._set_aside.add([UnreadableEntry(one.receipt, f"{class_name(error)}: {text_of(error)}")])
             return None
 
     async def _decide(self, one: _Start, returned: list[Receipt]) -> Change | None:

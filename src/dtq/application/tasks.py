@@ -34,6 +34,7 @@ from dtq.domain.errors import (
 )
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
+from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import (
     Admission,
     Already,
@@ -176,7 +177,7 @@ class TaskService:
             except DtqError as error:
                 if may_be_half_done:
                     # no refusal of a repeat takes back what an earlier try may have left
-                    raise OutcomeUnknown(str(error)) from error
+                    raise OutcomeUnknown(text_of(error)) from error
                 raise
             if isinstance(answer, Submitted):
                 return answer
@@ -285,7 +286,7 @@ class TaskService:
             signal = Signal(kind=SignalKind.CANCEL, task_id=running.task_id)
             await patience.once(partial(self._signals.tell_worker, running.worker_id, signal))
         except BrokerUnavailable as error:
-            self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=type(error).__name__)
+            self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=class_name(error))
 
 
 def _weight_of(change: Change) -> int:

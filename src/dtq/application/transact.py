@@ -8,6 +8,7 @@ from msgspec import Struct
 from dtq.domain.change import Change
 from dtq.domain.errors import BrokerRefused, BrokerUnavailable, OutcomeUnknown, StepStopped
 from dtq.domain.task import Task
+from dtq.domain.text import text_of
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 
 MAX_DECISIONS: Final = 5
@@ -73,7 +74,7 @@ async def commit_whole(change: Change, *, commit: Commit) -> Applied | Already |
         except BrokerUnavailable as error:
             if repeat == 0:
                 raise
-            raise OutcomeUnknown(str(error)) from error
+            raise OutcomeUnknown(text_of(error)) from error
         if not isinstance(answer, Broken):
             return answer
         reason = answer.reason

@@ -196,7 +196,9 @@ OF_ONE_REQUEST: Final = (BrokerRefused, StepStopped)
 
 def is_outage(error: BaseException) -> TypeGuard[BrokerUnavailable]:
     """Tell whether *error* says that the broker is away, and not only that it will not do this one thing."""
-    return isinstance(error, BrokerUnavailable) and not isinstance(error, OF_ONE_REQUEST)
+    # isinstance asks a stranger's __class__, which may raise
+    kind = type(error)
+    return issubclass(kind, BrokerUnavailable) and not issubclass(kind, OF_ONE_REQUEST)
 
 
 class UnsuitableBroker(DtqError):

@@ -12,6 +12,7 @@ from typing import Any, Final
 import uvicorn
 
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
+from dtq.domain.text import class_name
 from dtq.entrypoints import loops
 from dtq.entrypoints.config import Settings
 from dtq.entrypoints.container import Container, build, take_over_logging
@@ -86,7 +87,7 @@ async def _serve(container: Container, listener: socket.socket) -> int:
         log.log("ERROR", "api_cannot_start", code=error.code, reason=str(error))
         return UNUSABLE
     except (BrokerUnavailable, TimeoutError) as error:
-        log.noticed("broker_not_ready", error_class=type(error).__name__)
+        log.noticed("broker_not_ready", error_class=class_name(error))
     server = _Server(uvicorn_config(create_app(container, is_prepared=is_prepared)))
     loop = asyncio.get_running_loop()
 

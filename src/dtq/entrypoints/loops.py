@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
+from dtq.domain.text import class_name
+
 T = TypeVar("T")
 
 
@@ -26,7 +28,7 @@ def run_on(runner: asyncio.Runner, work: Coroutine[None, None, T], *, on_exit: C
         except (SystemExit, KeyboardInterrupt) as error:
             if whole.done():
                 raise
-            on_exit(type(error).__name__)
+            on_exit(class_name(error))
 
 
 def _factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

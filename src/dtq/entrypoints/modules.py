@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+from dtq.domain.text import class_name, text_of
 from dtq.handlers.registry import Registry
 
 
@@ -41,5 +42,5 @@ def _imported(name: str) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a stranger's code may raise anything, and exit as if all were well
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{class_name(error)}: {text_of(error)}"
         raise TaskModuleError(f"the task module {name!r} cannot be imported: {reason}") from error

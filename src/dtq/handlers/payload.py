@@ -50,7 +50,7 @@ class PayloadType:
             # a type within it that has no schema could not be read either
             self._schema: JsonSchema = msgspec.json.schema(declared)
         except _UNREADABLE as error:
-            raise PayloadTypeError(f"{owner}: {declared!r} is no payload type: {error}; {_ALLOWED}") from error
+            raise PayloadTypeError(f"{owner}: {declared!r} is no payload type: {text_of(error)}; {_ALLOWED}") from error
 
     def read(self, text: str) -> object:
         """Return the payload as the declared type. Raises PayloadInvalid."""
@@ -129,8 +129,9 @@ def _first_annotation(function: Callable[..., object], *, owner: str) -> Any:
     try:
         hints = get_type_hints(holder, globalns=_globals_of(function), include_extras=True)
     except _UNREADABLE as error:
+        reason = f"{class_name(error)}: {text_of(error)}"
         raise PayloadTypeError(
-            f"{owner}: the payload's annotation {annotation!r} cannot be resolved ({type(error).__name__}: {error}): "
+            f"{owner}: the payload's annotation {annotation!r} cannot be resolved ({reason}): "
             "import it where the program runs, or declare it as @task(..., payload=...)"
         ) from error
     return hints["payload"]

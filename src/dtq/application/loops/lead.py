@@ -15,6 +15,7 @@ from dtq.domain.decision import Drop, DropReason
 from dtq.domain.errors import is_outage
 from dtq.domain.lifecycle import promote
 from dtq.domain.task import NO_VERSION, LeaseToken, Task, TaskId
+from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import CommitAnswer, Refused
 from dtq.ports.broker import Broker
 from dtq.ports.environment import Chance, Clock, Ids
@@ -107,7 +108,7 @@ class Lead:
                 raise error
         if errors:
             task_id, error = next(iter(errors.items()))
-            reason = f"{task_id}: {type(error).__name__}: {error}"
+            reason = f"{task_id}: {class_name(error)}: {text_of(error)}"
             self._parts.observer.noticed("records_unreadable", entries=len(errors), reason=reason)
 
     async def _promote(self, task: Task) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dtq.application.backoff import Backoff
 from dtq.application.nudge import StopSign
 from dtq.domain.errors import is_outage
+from dtq.domain.text import class_name, text_of
 from dtq.ports.environment import Chance
 from dtq.ports.events import Observer
 
@@ -32,5 +33,5 @@ class Supervisor:
                 await self._recover(name, error, backoff)
 
     async def _recover(self, name: str, error: Exception, backoff: Backoff) -> None:
-        self._observer.noticed("loop_failed", loop=name, error=type(error).__name__, reason=str(error))
+        self._observer.noticed("loop_failed", loop=name, error=class_name(error), reason=text_of(error))
         await self._stop.pause(backoff.pause())

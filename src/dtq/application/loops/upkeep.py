@@ -13,6 +13,7 @@ from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import OF_ONE_REQUEST, BrokerUnavailable, is_outage
 from dtq.domain.events import EventType, worker_event
 from dtq.domain.task import QueueName, WorkerId
+from dtq.domain.text import class_name, text_of
 from dtq.domain.workers import expires_in
 from dtq.ports.broker import Schedule
 from dtq.ports.environment import Chance, Clock, Ids
@@ -100,7 +101,8 @@ class Sweeps:
         except Exception as error:  # noqa: BLE001 - a sweep that ended the step would keep the later ones waiting
             if is_outage(error):
                 return error
-            self._parts.observer.noticed("sweep_failed", sweep=duty.name, error=type(error).__name__, reason=str(error))
+            told = {"error": class_name(error), "reason": text_of(error)}
+            self._parts.observer.noticed("sweep_failed", sweep=duty.name, **told)
             duty.next_at = self._parts.clock.monotonic() + duty.backoff.pause().total_seconds()
             return None
         duty.backoff.reset()

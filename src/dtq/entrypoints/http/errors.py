@@ -22,7 +22,7 @@ from dtq.domain.errors import (
     Unauthorized,
     UnsuitableBroker,
 )
-from dtq.domain.text import clean
+from dtq.domain.text import class_name, clean
 from dtq.ports.events import Observer
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -129,7 +129,7 @@ def exception_handlers(observer: Observer) -> ExceptionHandlersMap:
         return _response(_problem_of_framework(error), headers=dict(error.headers or {}))
 
     def unforeseen(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        observer.noticed("request_failed", error_class=type(error).__name__, where=_where(error))
+        observer.noticed("request_failed", error_class=class_name(error), where=_where(error))
         return _response(_problem("INTERNAL", "an error that dtq did not expect; its log has more"), headers={})
 
     return {DtqError: foreseen, HTTPException: framework, Exception: unforeseen}

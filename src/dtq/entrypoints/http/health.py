@@ -10,6 +10,7 @@ from litestar.di import NamedDependency
 
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
+from dtq.domain.text import class_name, text_of
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import answer, operation
 from dtq.entrypoints.http.errors import RETRY_AFTER_S
@@ -64,7 +65,7 @@ async def readiness(backend: Backend) -> Readiness:
     except TimeoutError:
         return _unready(f"no answer within {PATIENCE.total_seconds():g} s")
     except (BrokerUnavailable, UnsuitableBroker) as error:
-        return _unready(f"{type(error).__name__}: {error}")
+        return _unready(f"{class_name(error)}: {text_of(error)}")
     warnings = list(facts.warnings)
     if abs(facts.host_offset) > CLOCK_TOLERANCE:
         warnings.append(f"this host's clock is off from the broker's by {facts.host_offset.total_seconds():g} s")
