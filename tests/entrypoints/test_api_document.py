@@ -145,7 +145,7 @@ async def test_exactly_the_destructive_acts_ask_for_the_key(document: Json, api:
     open_document: Json = (await api.client.get("/docs/openapi.json")).json()
 
     assert acts == guarded
-    assert 7 == len(acts)
+    assert 8 == len(acts)
     assert acts == {call for call, operation in operations(document).items() if "401" in operation["responses"]}
     assert {"type": "apiKey", "name": "X-API-Key", "in": "header"}.items() <= document["components"]["securitySchemes"][
         "ApiKey"

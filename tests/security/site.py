@@ -46,6 +46,7 @@ ACTS = (
     "/api/v1/dlq/{}/requeue",
     "/api/v1/dlq/{}/discard",
     "/api/v1/dlq/purge",
+    "/api/v1/doctor/repair",
 )
 """Every destructive act; the braces stand for a task's id."""
 

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dtq.domain.audit import AuditEntry
 from dtq.domain.events import Event
@@ -110,7 +111,7 @@ def _step_fault(before: Task, after: Task) -> str | None:
     if before.discarded:
         return "nothing changes a discarded task"
     if before.status is after.status:
-        if before.is_terminal and not after.discarded:
+        if before.is_terminal and not after.discarded and not _is_reburied(before, after):
             return "nothing changes an ended task"
     elif not is_legal(before.status, after.status):
         return "no such transition"
@@ -119,6 +120,13 @@ def _step_fault(before: Task, after: Task) -> str | None:
     if after.attempt != _attempt_after(before, after):
         return f"attempt {after.attempt} does not follow {before.attempt}"
     return None
+
+
+def _is_reburied(before: Task, after: Task) -> bool:
+    """Tell whether nothing but the dead letter of a task is new."""
+    return place_of(after) is Place.DEAD and before == replace(
+        after, payload=before.payload, dlq_entry_id=before.dlq_entry_id, version=before.version
+    )
 
 
 def _identity(task: Task) -> tuple[object, ...]:

@@ -151,12 +151,26 @@ def discard(task: Task, *, now: datetime, token: Version, by: Actor) -> Change |
     )
 
 
-def rehome(task: Task, *, now: datetime, token: Version) -> Change | Drop:
+def rehome(task: Task, *, now: datetime, token: Version, audit: AuditEntry | None = None) -> Change | Drop:
     """Give a live task a place again that lost it to foul play; its status and attempts stay."""
     if task.is_terminal:
         return Drop(DropReason.ENDED)
     after = replace(task, entry_id=None, version=token)
-    return Change(before=task, after=after, at=now, requires=(Requirement.HOMELESS,))
+    return Change(before=task, after=after, at=now, requires=(Requirement.HOMELESS,), audit=audit)
+
+
+def restore(rebuilt: Task, *, now: datetime, token: Version, audit: AuditEntry) -> Change:
+    """Store a task that was rebuilt from its entry, as a worker that gets the entry would."""
+    return Change(before=rebuilt, after=replace(rebuilt, version=token), at=now, audit=audit)
+
+
+def rebury(task: Task, *, now: datetime, token: Version, audit: AuditEntry) -> Change | Drop:
+    """Give a dead-lettered task its dead letter again, which it lost to foul play."""
+    refusal = _not_a_dead_letter(task)
+    if refusal is not None:
+        return refusal
+    after = replace(task, dlq_entry_id=None, version=token)
+    return Change(before=task, after=after, at=now, requires=(Requirement.HOMELESS,), audit=audit)
 
 
 def _not_a_dead_letter(task: Task) -> Drop | None:

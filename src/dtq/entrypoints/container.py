@@ -37,6 +37,7 @@ from dtq.entrypoints.config import Settings
 from dtq.entrypoints.leaving import leave
 from dtq.entrypoints.part_options import (
     backend_options,
+    doctor_of,
     heartbeat_interval_of,
     limits_of,
     rules_of,
@@ -253,6 +254,7 @@ class Container(containers.DeclarativeContainer):
         buffer=settings.provided.ws_buffer,
         max_clients=settings.provided.ws_max_clients,
     )
+    doctor = providers.Singleton(doctor_of, backend, settings, ids=ids, trail=trail, observers=observers)
     waiting = providers.Singleton(Waiting, tasks, fan_out=fan_out, clock=backend.provided.clock)
     readings = providers.Singleton(
         Readings,

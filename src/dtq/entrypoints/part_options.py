@@ -1,10 +1,14 @@
 """What the settings mean to each part of a process."""
 
 import socket
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from dtq.application.audit import AuditTrail
+from dtq.application.doctor import Doctor
 from dtq.application.settings import WorkerSettings
+from dtq.application.treatment import Treatment
 from dtq.domain.admission import AdmissionRules, BrokerLimits
 from dtq.domain.delivery import FailurePolicy
 from dtq.domain.retention import Retention
@@ -12,7 +16,9 @@ from dtq.domain.retry import RetryPolicy
 from dtq.domain.task import QueueName, WorkerId
 from dtq.entrypoints.config import Settings
 from dtq.handlers.registry import Registry
-from dtq.ports.backend import BackendOptions, OnOperation, unheard
+from dtq.ports.backend import Backend, BackendOptions, OnOperation, unheard
+from dtq.ports.environment import Ids
+from dtq.ports.events import Observer
 
 CALL_TIMEOUT: Final = timedelta(seconds=4)
 """How long a request to the broker may take."""
@@ -20,14 +26,9 @@ CALL_TIMEOUT: Final = timedelta(seconds=4)
 
 def backend_options(settings: Settings, *, on_operation: OnOperation = unheard) -> BackendOptions:
     """Return what every adapter is told, as *settings* have it."""
-    retention = Retention(
-        task=timedelta(seconds=settings.task_retention_s),
-        result=timedelta(seconds=settings.result_retention_s),
-        idempotency=timedelta(seconds=settings.idem_ttl_s),
-    )
     return BackendOptions(
         key_prefix=settings.key_prefix,
-        retention=retention,
+        retention=retention_of(settings),
         dead_letter_limit=settings.dlq_maxlen,
         call_timeout=CALL_TIMEOUT,
         on_operation=on_operation,
@@ -76,3 +77,22 @@ def worker_settings_of(settings: Settings, worker_id: WorkerId) -> WorkerSetting
 def heartbeat_interval_of(settings: Settings) -> timedelta:
     """Return how often a worker shows that it lives."""
     return timedelta(seconds=settings.heartbeat_interval_s)
+
+
+def retention_of(settings: Settings) -> Retention:
+    """Return how long what has ended is kept."""
+    return Retention(
+        task=timedelta(seconds=settings.task_retention_s),
+        result=timedelta(seconds=settings.result_retention_s),
+        idempotency=timedelta(seconds=settings.idem_ttl_s),
+    )
+
+
+def doctor_of(
+    backend: Backend, settings: Settings, *, ids: Ids, trail: AuditTrail, observers: Sequence[Observer]
+) -> Doctor:
+    """Make the one who examines and repairs, who judges ages by the visibility timeout."""
+    retention = retention_of(settings)
+    treatment = Treatment(backend, ids=ids, trail=trail, observers=observers, retention=retention)
+    visibility_timeout = timedelta(seconds=settings.visibility_timeout_s)
+    return Doctor(backend, treatment=treatment, visibility_timeout=visibility_timeout)

@@ -11,6 +11,7 @@ from dtq.ports.broker import Broker
 from dtq.ports.dead_letters import DeadLetters
 from dtq.ports.environment import Clock, Server
 from dtq.ports.events import AuditLog, EventBus
+from dtq.ports.examination import Examiner
 from dtq.ports.locating import Locator
 from dtq.ports.queues import Queues, Upkeep
 from dtq.ports.survey import Surveyor
@@ -57,6 +58,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     audit: AuditLog
     surveyor: Surveyor
     locator: Locator
+    examiner: Examiner
     server: Server
     clock: Clock
     sibling: "Callable[[], Backend] | None" = None

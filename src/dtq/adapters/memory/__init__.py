@@ -4,6 +4,7 @@ from dtq.adapters.memory.broker import MemoryBroker
 from dtq.adapters.memory.clock import ManualClock
 from dtq.adapters.memory.dead_letters import MemoryDeadLetters
 from dtq.adapters.memory.events import MemoryAuditLog, MemoryEventBus
+from dtq.adapters.memory.examination import MemoryExaminer
 from dtq.adapters.memory.locating import MemoryLocator
 from dtq.adapters.memory.queues import MemoryQueues, MemoryUpkeep
 from dtq.adapters.memory.server import MemoryServer
@@ -37,6 +38,7 @@ def backend_of(state: State) -> Backend:
         audit=MemoryAuditLog(state),
         surveyor=MemorySurveyor(state, workers=workers),
         locator=MemoryLocator(state),
+        examiner=MemoryExaminer(state, workers=workers),
         server=MemoryServer(state),
         clock=state.clock,
     )

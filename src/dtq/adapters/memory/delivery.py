@@ -11,7 +11,7 @@ from dtq.domain.events import EventType, task_event
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, Task, Version, WorkerId
 from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, UnreadableEntry
 
-_HANDED_BACK: Final = timedelta(days=1).total_seconds()
+HANDED_BACK: Final = timedelta(days=1).total_seconds()
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
 
 
@@ -91,7 +91,7 @@ def read_one_each(state: State, queue: QueueName, *, worker: WorkerId) -> list[R
 
 def release(state: State, receipts: Collection[Receipt], *, worker: WorkerId) -> int:
     """Let what *worker* owns of *receipts* look long abandoned."""
-    since = state.clock.monotonic() - _HANDED_BACK
+    since = state.clock.monotonic() - HANDED_BACK
     mine = list(_owned_streams(state, receipts, worker=worker))
     for stream, entry_id in mine:
         stream.hold(entry_id, owner=worker, idle_since=since)

@@ -27,6 +27,7 @@ class Stream:
         self.entries: dict[EntryId, Mapping[str, str]] = {}
         self.fresh: dict[EntryId, None] = {}
         self.held: dict[EntryId, Holding] = {}
+        self.added = 0
         self._last = (0, 0)
 
     def add(self, fields: Mapping[str, str], *, at_ms: int) -> EntryId:
@@ -34,6 +35,7 @@ class Stream:
         last_ms, last_number = self._last
         self._last = (at_ms, 0) if at_ms > last_ms else (last_ms, last_number + 1)
         entry_id = EntryId(f"{self._last[0]}-{self._last[1]}")
+        self.added += 1
         self.entries[entry_id] = fields
         self.fresh[entry_id] = None
         return entry_id

@@ -7,6 +7,7 @@ from dtq.adapters.redis.client import Client
 from dtq.adapters.redis.clock import RedisClock
 from dtq.adapters.redis.dead_letters import RedisDeadLetters
 from dtq.adapters.redis.events import RedisAuditLog, RedisEventBus
+from dtq.adapters.redis.examination import RedisExaminer
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.locating import RedisLocator
@@ -49,6 +50,7 @@ def backend_of(link: Link, *, sibling: Callable[[], Backend] | None = None) -> B
         audit=RedisAuditLog(link),
         surveyor=RedisSurveyor(link),
         locator=RedisLocator(link),
+        examiner=RedisExaminer(link),
         server=RedisServer(link),
         clock=link.clock,
         sibling=sibling,

@@ -74,7 +74,7 @@ class RedisQueues:
             pending=sum(owned_of(reply) for reply in figures[len(streams) :]),
             paused=checked(paused) == 1,
             # an id that was dropped without its task is still counted for its queue: no more than there are in all
-            retry_scheduled=max(0, min(_counted(checked(scheduled)), checked(schedule) + checked(claimed))),
+            retry_scheduled=max(0, min(counted(checked(scheduled)), checked(schedule) + checked(claimed))),
         )
 
     async def pause(self, queue: QueueName, *, audit: AuditEntry, event: Event) -> None:
@@ -136,7 +136,7 @@ def known_queues(names: Sequence[str]) -> list[QueueName]:
     return sorted(QueueName(name) for name in names if QUEUE_PATTERN.fullmatch(name))
 
 
-def _counted(text: str | None) -> int:
+def counted(text: str | None) -> int:
     """Read a count of the registry; 0 where somebody put something else there."""
     return int(text) if text is not None and _COUNT.fullmatch(text) else 0
 

@@ -6,7 +6,18 @@ from typing import Final
 
 from dtq import __version__
 from dtq.domain.errors import DtqError
-from dtq.entrypoints.cli import completion, dead_letters, exits, explain, overview, queues, servers, tasks, watch
+from dtq.entrypoints.cli import (
+    completion,
+    dead_letters,
+    doctor,
+    exits,
+    explain,
+    overview,
+    queues,
+    servers,
+    tasks,
+    watch,
+)
 from dtq.entrypoints.cli.exits import Exit, Unusable, print_error, report
 from dtq.entrypoints.cli.parsers import FORMATTER, Parser, more
 from dtq.entrypoints.cli.session import Terminated
@@ -94,6 +105,7 @@ def parser() -> ArgumentParser:
     queues.add_to(commands)
     overview.add_to(commands)
     watch.add_to(commands)
+    doctor.add_to(commands)
     servers.add_to(commands)
     completion.add_to(commands, parser_of_all=parser)
     return top

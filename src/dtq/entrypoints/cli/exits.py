@@ -39,6 +39,7 @@ class Exit(IntEnum):
     ENDED = 7
     UNSUCCESSFUL = 8
     STILL_RUNNING = 9
+    UNWELL = 10
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -70,6 +71,7 @@ HELP: Final = """exit codes:
   6 queue full
   7 already ended or discarded
   8 --wait: the task ended without success                  9 --wait: it still ran at the limit
+  10 doctor: something is wrong, or is left after --repair
   70 worker: hung and gave up  75 worker: ended with work left, start it again
   130 interrupted by Ctrl-C    143 ended by SIGTERM"""
 

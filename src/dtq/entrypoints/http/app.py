@@ -17,6 +17,7 @@ from litestar.types.asgi_types import HeaderScope
 from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
+from dtq.domain.text import class_name, text_of
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.http import health, metrics, routes, stream, stream_events, stream_socket
 from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
@@ -60,6 +61,7 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
             "dead_letters": _provided(container.dead_letters),
             "workers": _provided(container.workers),
             "explaining": _provided(container.explaining),
+            "doctor": _provided(container.doctor),
             "trail": _provided(container.trail),
             "registry": _provided(container.registry),
             "backend": _provided(container.backend),
@@ -141,7 +143,7 @@ async def _prepare_at_last(backend: Backend, *, observer: Observer) -> None:
         try:
             await prepare(backend)
         except (BrokerUnavailable, UnsuitableBroker) as error:
-            observer.noticed("broker_not_ready", error_class=type(error).__name__, reason=str(error))
+            observer.noticed("broker_not_ready", error_class=class_name(error), reason=text_of(error))
             await backend.clock.sleep(RETRY_PREPARATION)
         else:
             return

@@ -182,6 +182,35 @@ TASK_TYPES: Final[Example] = {
     "task_types": [{"task_type": "echo_task", "cpu_bound": False, "payload_schema": {"type": "object"}}]
 }
 
+_FINDING: Final[Example] = {
+    "kind": "task_without_home",
+    "count": 1,
+    "at_least": False,
+    "meaning": "the task is alive and in no place: nobody will run it",
+    "remedy": "it gets its place again, with the status and the attempts that it has",
+    "is_repaired": True,
+    "examples": [
+        {
+            "subject": TASK_ID,
+            "detail": "queued, and its entry 1767268800000-0 is gone",
+            "task_id": TASK_ID,
+            "queue": "default",
+        }
+    ],
+}
+EXAMINED: Final[Example] = {
+    "healthy": False,
+    "examined": 1207,
+    "findings": [_FINDING],
+    "suspected": [{"kind": "consumer_without_worker", "count": 1, "believed_in_s": 41.5}],
+    "not_examined": [{"what": "types and lifetimes of keys", "why": "NOPERM this user may not run type"}],
+    "advice": ["the broker's append-only file is off: its crash loses what it accepted since the last snapshot"],
+}
+REPAIRED: Final[Example] = EXAMINED | {
+    "healthy": True,
+    "findings": [_FINDING | {"repaired": 1, "left": 0, "reasons": []}],
+}
+
 READY: Final[Example] = {"status": "ready", "broker": "Redis 8.2.0", "problems": [], "warnings": []}
 NOT_READY: Final[Example] = {
     "status": "not ready",

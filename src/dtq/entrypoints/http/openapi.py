@@ -34,6 +34,7 @@ _TAGS: Final = {
     "dead letters": "Tasks that were given up: look, requeue, discard, purge.",
     "workers": "Who works.",
     "audit": "Who did what.",
+    "doctor": "What is wrong with what is stored, and its repair.",
     "events": "What happens, as it happens.",
     "health": "For load balancers and supervisors.",
 }

@@ -10,7 +10,7 @@ from litestar.handlers.base import BaseRouteHandler
 
 from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.entrypoints.config import Settings
-from dtq.entrypoints.http import batch, dead_letters, explanations, overview, queues, tasks
+from dtq.entrypoints.http import batch, dead_letters, doctor, explanations, overview, queues, tasks
 from dtq.entrypoints.http.auth import AnyConnection, KeyGuard, actor_of
 from dtq.entrypoints.http.queries import refuse_unknown
 
@@ -36,6 +36,7 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
         _open("/", [queues.show_all, queues.show], tags=["queues"]),
         _open("/", [dead_letters.show_recent, dead_letters.show], tags=["dead letters"]),
         _open("/", [overview.show_workers, overview.show_worker, overview.show_audit, overview.show_task_types]),
+        _open("/", [doctor.examine], tags=["doctor"]),
         _guarded(guard, settings),
     ]
 
@@ -61,6 +62,7 @@ def _guarded(guard: KeyGuard, settings: Settings) -> Router:
                 route_handlers=[dead_letters.requeue, dead_letters.discard, dead_letters.purge],
                 tags=["dead letters"],
             ),
+            Router("/doctor", route_handlers=[doctor.repair], tags=["doctor"]),
         ],
         guards=[let_in],
         dependencies={"actor": Provide(actor_of, sync_to_thread=False)},

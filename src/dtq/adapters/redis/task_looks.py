@@ -1,0 +1,105 @@
+"""How a task and what its record says of its place are read."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.keys import GROUP, Keyspace
+from dtq.adapters.redis.looks import Look, last_delivered, record_of, snapshot
+from dtq.adapters.redis.store import is_of_another_type
+from dtq.adapters.redis.wire import pairs
+from dtq.domain.facts import Fact, Record, TaskFact
+from dtq.domain.status import Place
+from dtq.domain.task import EntryId, Task, TaskId, WorkerId, place_of
+
+_IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
+
+
+def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
+    """Look at a task and at what its record, as it was read before, says of its place."""
+    task, record = fact.record.task, keys.task(fact.task_id)
+    commands = [snapshot(keys, fact.task_id), ("EXISTS", record)]
+    if task is None:
+        return Look([record], commands, lambda replies: _unread(fact.task_id, replies))
+    stream = keys.stream(task.queue, task.priority)
+    entry_id, owner = task.entry_id or "0-1", keys.worker(fact.owner or WorkerId("-"))
+    letter = task.dlq_entry_id or "0-1"
+    commands += [
+        ("ZSCORE", keys.schedule, task.task_id),
+        ("ZSCORE", keys.claimed, task.task_id),
+        ("XRANGE", stream, entry_id, entry_id),
+        ("XPENDING", stream, GROUP, entry_id, entry_id, "1"),
+        ("XINFO", "GROUPS", stream),
+        ("EXISTS", owner),
+        ("EXISTS", keys.paused(task.queue)),
+        ("XRANGE", keys.dead_letters, letter, letter),
+        ("XINFO", "STREAM", keys.dead_letters),
+    ]
+
+    def read(replies: Sequence[Reply]) -> Fact | None:
+        found, _, due, claimed, entry, pending, groups, alive, paused, letters, state = replies
+        now = record_of(found, task.task_id).task
+        if now is None or now.version != task.version:
+            return None
+        return task_fact(
+            now,
+            entered=is_of_another_type(entry) or bool(entry),
+            pending=pending,
+            delivered=last_delivered(groups),
+            owner_lives=alive == 1,
+            paused=paused == 1,
+            scheduled=not (due is claimed is None),
+            lettered=is_of_another_type(letters) or bool(letters),
+            trimmed=may_be_trimmed(now, state, limit=letter_limit),
+        )
+
+    touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
+    return Look(touched, commands, read)
+
+
+def task_fact(task: Task, *, pending: Reply, delivered: str, **places: bool) -> TaskFact:
+    """Put together what was read of a task."""
+    owner, idle = _owner(pending)
+    is_passed = owner is None and place_of(task) in _IN_STREAMS and _is_behind(task.entry_id, delivered)
+    return TaskFact(task_id=task.task_id, record=Record(task), owner=owner, idle=idle, passed=is_passed, **places)
+
+
+def _unread(task_id: TaskId, replies: Sequence[Reply]) -> TaskFact | None:
+    record = record_of(replies[0], task_id)
+    return None if record.task is not None else spoiled(task_id, record, exists=replies[1] == 1)
+
+
+def spoiled(task_id: TaskId, record: Record, *, exists: bool) -> TaskFact | None:
+    """Tell of a record that is none of a task; None where there is none at all."""
+    if record.is_missing and exists:
+        record = Record(fault="it has no version")
+    return None if record.is_missing else TaskFact(task_id=task_id, record=record)
+
+
+def may_be_trimmed(task: Task, state: Reply, *, limit: int) -> bool:
+    """Tell whether the dead letter of *task* may be one of those that made room for later ones."""
+    if isinstance(state, Rejected):
+        # a stream that is not there has not been trimmed; what may not be asked may be so
+        return "no such key" not in str(state)
+    facts = pairs(state)
+    first = facts.get("first-entry")
+    is_older = not first or _is_behind(task.dlq_entry_id, first[0])
+    return int(facts.get("entries-added", limit + 1)) > limit and is_older
+
+
+def _owner(pending: Reply) -> tuple[WorkerId | None, timedelta]:
+    if not isinstance(pending, list) or not pending:
+        return None, timedelta()
+    _, owner, idle, _ = pending[0]
+    return WorkerId(owner), timedelta(milliseconds=int(idle))
+
+
+def _is_behind(entry_id: EntryId | None, other: str) -> bool:
+    """Tell whether an entry is not after another one; '' is before all."""
+    return bool(entry_id and other) and _position(entry_id or "") <= _position(other)
+
+
+def _position(entry_id: str) -> tuple[int, int]:
+    moment, _, number = entry_id.partition("-")
+    return int(moment), int(number or 0)

@@ -1,0 +1,265 @@
+"""Rounds through everything that is stored, for what is wrong: looked at twice, told by kind, repaired where asked."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dtq.application.patience import CALL_DEADLINE, Patience
+from dtq.application.reaping import HANDED_BACK
+from dtq.application.treatment import Outcome, Treatment
+from dtq.domain.audit import DONE, Actor
+from dtq.domain.examination import CLOCK_TOLERANCE, Bearings, Finding, Kind, examine
+from dtq.domain.facts import CountFact, Denied, Fact
+from dtq.ports.backend import Backend
+from dtq.ports.environment import ServerFacts
+
+MOST: Final = 1_000
+"""How many things of a kind are looked at twice, counted and repaired in one round."""
+
+EXAMPLES: Final = 50
+"""How many of a kind are told one by one."""
+
+MOST_DENIED: Final = 50
+
+SECOND_LOOK: Final = timedelta(seconds=2)
+"""How long after the first look whatever seems wrong is read again."""
+
+PAGE: Final = 250
+REST: Final = timedelta(milliseconds=4)
+"""The pause between two pages, for the others."""
+
+_BATCH: Final = 50
+_TRAIL: Final = 2_000
+_PURGE: Final = "dlq.purge"
+_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """What was found of one kind: how many, or at least how many; the first of them; and what became of them.
+
+    ``repaired`` and ``left`` add up to ``count`` where a repair was asked for; ``reasons`` say why some are left.
+    """
+
+    kind: Kind
+    count: int
+    is_exact: bool
+    examples: Sequence[Finding]
+    repaired: int = 0
+    left: int = 0
+    reasons: Sequence[str] = ()
+
+
+class Suspicion(Struct, frozen=True):
+    """What would be wrong if it stayed so: how many of a kind, and after how long the first of them is believed."""
+
+    kind: Kind
+    count: int
+    ripe_in: timedelta
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What one round found; ``advice`` is what operators may want to change although nothing is wrong."""
+
+    examined: int
+    groups: Sequence[Group]
+    suspicions: Sequence[Suspicion]
+    denied: Sequence[Denied]
+    advice: Sequence[str]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing is wrong, or nothing any more."""
+        return all(group.repaired == group.count and group.is_exact for group in self.groups)
+
+
+class _Round:
+    """What a round has come across so far."""
+
+    def __init__(self) -> None:
+        self.examined = 0
+        self.denied: list[Denied] = []
+        self._suspects: dict[tuple[Kind, str], Finding] = {}
+        self._numbers = Counter[Kind]()
+        self.overflown: set[Kind] = set()
+
+    def add(self, finding: Finding) -> None:
+        """Take note of a suspicion, unless it is known, or there are too many of its kind."""
+        name = (finding.kind, finding.subject)
+        if name in self._suspects:
+            return
+        if self._numbers[finding.kind] >= MOST:
+            self.overflown.add(finding.kind)
+            return
+        self._numbers[finding.kind] += 1
+        self._suspects[name] = finding
+
+    def refuse(self, denied: Denied) -> None:
+        """Take note of what could not be read."""
+        if len(self.denied) < MOST_DENIED:
+            self.denied.append(denied)
+
+    @property
+    def suspects(self) -> Sequence[Finding]:
+        """Everything that seemed wrong."""
+        return [*self._suspects.values()]
+
+
+class Doctor:
+    """Examines and repairs. A round takes as long as there is much stored; it never holds anybody up."""
+
+    def __init__(self, backend: Backend, *, treatment: Treatment, visibility_timeout: timedelta) -> None:
+        self._backend = backend
+        self._clock = backend.clock
+        self._treatment = treatment
+        self._visibility = visibility_timeout
+        self._running: asyncio.Future[Report] | None = None
+        self._turn = asyncio.Lock()
+
+    async def examine(self) -> Report:
+        """Go round once; whoever asks meanwhile gets the same report. Raises BrokerUnavailable."""
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(self._go_round())
+        return await asyncio.shield(self._running)
+
+    async def repair(self, *, by: Actor) -> Report:
+        """Go round, and repair what is safe to repair; each repair is audited, and the whole. One at a time.
+
+        Raises BrokerUnavailable; what was repaired before stays so.
+        """
+        async with self._turn:
+            report = await self._go_round(keeps_all=True)
+            limits = await self._limits()
+            repaired, groups = 0, list[Group]()
+            try:
+                for group in report.groups:
+                    outcomes = await self._treat(group, limits, by=by)
+                    repaired += outcomes.count(None)
+                    groups.append(_treated(group, outcomes))
+            finally:
+                await self._treatment.conclude(repaired, by=by)
+            return replace(report, groups=groups)
+
+    async def _treat(self, group: Group, limits: Bearings, *, by: Actor) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for finding in group.examples:
+            # an earlier repair may have set this one right too
+            (again,) = [None] if finding.fact is None else await self._confirmed([finding], limits)
+            is_gone = finding.fact is not None and again is None
+            outcomes.append(None if is_gone else await self._treatment.give(again or finding, by=by))
+            if len(outcomes) % _BATCH == 0:
+                await self._clock.sleep(REST)
+        return outcomes
+
+    async def _go_round(self, *, keeps_all: bool = False) -> Report:
+        server = await Patience(self._clock).read(self._backend.server.inspect)
+        limits = await self._limits()
+        found = _Round()
+        async for page in self._pages():
+            bearings = replace(limits, now=self._clock.now())
+            for fact in page:
+                self._look(fact, found, bearings=bearings)
+        if found.suspects:
+            await self._clock.sleep(SECOND_LOOK)
+        confirmed = [*_of_server(server), *await self._all_confirmed(found.suspects, limits)]
+        return _report(found, confirmed, advice=server.warnings, keeps_all=keeps_all)
+
+    async def _pages(self) -> AsyncIterator[Sequence[Fact | Denied]]:
+        async for page in self._backend.examiner.read(limit=PAGE):
+            yield page
+            await self._clock.sleep(REST)
+
+    def _look(self, fact: Fact | Denied, found: _Round, *, bearings: Bearings) -> None:
+        if isinstance(fact, Denied):
+            found.refuse(fact)
+            return
+        found.examined += 1
+        for finding in examine(fact, bearings=bearings):
+            found.add(finding)
+
+    async def _all_confirmed(self, suspects: Sequence[Finding], limits: Bearings) -> Sequence[Finding]:
+        # the counts are read all at once, however many are asked for
+        counts = [one for one in suspects if isinstance(one.fact, CountFact)]
+        others = [one for one in suspects if not isinstance(one.fact, CountFact)]
+        batches = [others[first : first + _BATCH] for first in range(0, len(others), _BATCH)]
+        confirmed: list[Finding] = []
+        for batch in (*batches, counts):
+            confirmed += [one for one in await self._confirmed(batch, limits) if one is not None]
+            await self._clock.sleep(REST)
+        return confirmed
+
+    async def _confirmed(self, suspects: Sequence[Finding], limits: Bearings) -> Sequence[Finding | None]:
+        """Read again what *suspects* are about, each in one step, and judge anew; None where all is well."""
+        facts = [one.fact for one in suspects if one.fact is not None]
+        if not facts:
+            return ()
+        again = await Patience(self._clock).read(partial(self._backend.examiner.again, facts))
+        bearings = replace(limits, now=self._clock.now())
+        return [
+            next((one for one in found if (one.kind, one.subject) == (suspect.kind, suspect.subject)), None)
+            for suspect, fact in zip(suspects, again, strict=True)
+            for found in [[] if fact is None else [*examine(fact, bearings=bearings)]]
+        ]
+
+    async def _limits(self) -> Bearings:
+        """Find out what ages to go by: the longest visibility timeout of all workers, and when letters were purged."""
+        patience = Patience(self._clock)
+        announced = [self._visibility]
+        for worker in await patience.read(self._backend.workers.known):
+            heartbeat = await patience.read(partial(self._backend.workers.get, worker))
+            announced += [] if heartbeat is None else [heartbeat.visibility_timeout]
+        trail = await patience.read(partial(self._backend.audit.recent, limit=_TRAIL))
+        purges = [entry.ts for entry in trail if entry.action == _PURGE and entry.outcome == DONE]
+        if len(trail) >= _TRAIL:
+            purges.append(trail[-1].ts)
+        return Bearings(
+            now=self._clock.now(),
+            # an abandoned entry is taken over within a quarter more, where somebody has room for it
+            abandoned_after=2 * max(announced),
+            handed_back=HANDED_BACK,
+            # the entry of a purge is written down before it is carried out
+            letters_kept_since=max(purges, default=_BEGINNING) + 2 * CALL_DEADLINE,
+        )
+
+
+def _of_server(server: ServerFacts) -> list[Finding]:
+    findings = [Finding(kind=Kind.SERVER, subject=server.description, detail=problem) for problem in server.problems]
+    apart = server.host_offset
+    if abs(apart) > CLOCK_TOLERANCE:
+        side = "ahead of" if apart > timedelta() else "behind"
+        detail = f"the broker's clock is {abs(apart).total_seconds():.1f} s {side} this host's"
+        findings.append(Finding(kind=Kind.CLOCKS, subject="this host", detail=detail))
+    return findings
+
+
+def _report(found: _Round, confirmed: Sequence[Finding], *, advice: Sequence[str], keeps_all: bool) -> Report:
+    groups: list[Group] = []
+    suspicions: list[Suspicion] = []
+    for kind in Kind:
+        ripe = [one for one in confirmed if one.kind is kind and not one.ripe_in]
+        young = [one.ripe_in for one in confirmed if one.kind is kind and one.ripe_in]
+        if ripe:
+            is_exact = kind not in found.overflown
+            shown = ripe if keeps_all else ripe[:EXAMPLES]
+            groups.append(Group(kind=kind, count=len(ripe), is_exact=is_exact, examples=shown))
+        if young:
+            suspicions.append(Suspicion(kind, len(young), min(young)))
+    return Report(
+        examined=found.examined, groups=groups, suspicions=suspicions, denied=tuple(found.denied), advice=advice
+    )
+
+
+def _treated(group: Group, outcomes: Sequence[Outcome]) -> Group:
+    reasons = [reason for reason in outcomes if reason is not None]
+    return replace(
+        group,
+        examples=group.examples[:EXAMPLES],
+        repaired=len(outcomes) - len(reasons),
+        left=len(reasons),
+        reasons=tuple(dict.fromkeys(reasons))[:EXAMPLES],
+    )

@@ -1,0 +1,113 @@
+"""What each kind of finding means for an operator, and what repairs it; docs/doctor.md has the same words."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from dtq.domain.examination import Kind
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """``meaning`` is what goes wrong while it is so, ``remedy`` what is done, or has to be done by a person.
+
+    ``is_repaired`` tells whether a repair is tried at all.
+    """
+
+    meaning: str
+    remedy: str
+    is_repaired: bool = True
+
+
+DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
+    Kind.SERVER: Diagnosis(
+        meaning="the server is not one that keeps the promises: too old, a replica, evicting, or forbidding",
+        remedy="set it up as the finding says",
+        is_repaired=False,
+    ),
+    Kind.CLOCKS: Diagnosis(
+        meaning="two clocks are more than a second apart: times that are shown or logged do not fit together",
+        remedy="let every host keep its clock by NTP",
+        is_repaired=False,
+    ),
+    Kind.WRONG_TYPE: Diagnosis(
+        meaning="somebody else's data stands where dtq keeps its own, which can be neither read nor written",
+        remedy="find out whose it is, and remove it",
+        is_repaired=False,
+    ),
+    Kind.UNREADABLE: Diagnosis(
+        meaning="dtq did not write it so: its task neither runs nor ends",
+        remedy="correct the field, or delete the record: an entry without a record is repaired",
+        is_repaired=False,
+    ),
+    Kind.UNREGISTERED: Diagnosis(
+        meaning="the queue is in no list, and no sweep cares for it",
+        remedy="it is registered",
+    ),
+    Kind.BAD_NAME: Diagnosis(
+        meaning="the name counts toward DTQ_MAX_QUEUES and stands for nothing",
+        remedy="it is struck out of the list",
+    ),
+    Kind.GROUP: Diagnosis(
+        meaning="what is submitted with these priorities waits until a worker of the queue looks",
+        remedy="the groups are made again, from the first entry on",
+    ),
+    Kind.ORPHAN_ENTRY: Diagnosis(
+        meaning="the task can be neither shown nor cancelled, and loses its metadata",
+        remedy="a record is made from the entry; one that could not run becomes a dead letter, a cancelled one goes",
+    ),
+    Kind.SURPLUS_ENTRY: Diagnosis(
+        meaning="a second copy of a task, or one of a task that does not wait in a queue: it counts toward its depth",
+        remedy="the entry is removed, as a worker would that gets it",
+    ),
+    Kind.STRAY_MEMBER: Diagnosis(
+        meaning="an id is scheduled whose task does not wait for its time: it counts toward DTQ_MAX_SCHEDULED",
+        remedy="it is taken out of the schedule",
+    ),
+    Kind.HOMELESS: Diagnosis(
+        meaning="the task is alive and in no place: nobody will run it",
+        remedy="it gets its place again, with the status and the attempts that it has",
+    ),
+    Kind.ABANDONED: Diagnosis(
+        meaning="its worker is gone, and no other has taken it over in the time that this takes",
+        remedy="its entry is handed back: the next worker of the queue takes it over; see that there is one",
+    ),
+    Kind.LETTER_MISSING: Diagnosis(
+        meaning="the task was given up, and no list of dead letters shows it; it cannot be requeued",
+        remedy="its dead letter is written again",
+    ),
+    Kind.LETTER_SURPLUS: Diagnosis(
+        meaning="a dead letter that counts for no task, and takes the room of others",
+        remedy="it is removed",
+    ),
+    Kind.KEY: Diagnosis(
+        meaning="a submission with this key gets a wrong answer, or is taken for a new one late",
+        remedy="the record says again what its task is; one that stands for no task is removed",
+    ),
+    Kind.LOCK: Diagnosis(
+        meaning="if its holder is gone, nobody leads: nothing that is due is promoted, and nothing is swept",
+        remedy="it gets the lifetime of a lock, 10 s",
+    ),
+    Kind.ETERNAL: Diagnosis(
+        meaning="it will never expire, and memory fills up",
+        remedy="it gets the lifetime that dtq would give it now; what handlers store is theirs",
+    ),
+    Kind.FOREIGN: Diagnosis(
+        meaning="somebody else's data under the key prefix",
+        remedy="find out whose it is, and remove it, or give dtq a prefix of its own",
+        is_repaired=False,
+    ),
+    Kind.HEARTBEAT: Diagnosis(
+        meaning="a worker that lives is not shown, and does not count as alive where consumers are swept",
+        remedy="it is put into the list; the leader removes it once it falls silent",
+    ),
+    Kind.CONSUMER: Diagnosis(
+        meaning="the names of workers that are gone pile up in the groups: no leader has swept for more than a minute",
+        remedy="it is removed; one that owns entries stays until a worker has taken them over",
+    ),
+    Kind.COUNT: Diagnosis(
+        meaning="the figures of the queue are wrong; a text that is no number stops its delayed tasks and retries",
+        remedy="the number is corrected",
+    ),
+}
+"""Every kind, with its words."""

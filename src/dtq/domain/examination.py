@@ -1,0 +1,292 @@
+"""What is wrong with a stored thing, from what was read of it. Repairs: domain/remedies.py, words: domain/diagnoses.py.
+
+A thing in motion is never wrong by these rules if it was read in one step; what takes time to right itself, such as the
+consumer of a worker that has just gone, is believed only at an age.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from dtq.domain.admission import QUEUE_PATTERN
+from dtq.domain.entry import rebuild
+from dtq.domain.facts import (
+    ConsumerFact,
+    CountFact,
+    EntryFact,
+    Fact,
+    HeartbeatFact,
+    KeyFact,
+    LetterFact,
+    MemberFact,
+    NameFact,
+    QueueFact,
+    Role,
+    TaskFact,
+)
+from dtq.domain.idempotency import RecordState, state_of
+from dtq.domain.status import Place
+from dtq.domain.task import QueueName, Task, TaskId, place_of
+from dtq.domain.text import clean
+
+CLOCK_TOLERANCE: Final = timedelta(seconds=1)
+"""How far two clocks may be apart."""
+
+CONSUMER_AGE: Final = timedelta(seconds=90)
+"""For how long a consumer may outlive its worker: the leader removes them once a minute."""
+
+_COUNT: Final = re.compile(r"-?[0-9]{1,18}")
+_IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
+
+
+class Kind(StrEnum):
+    """What may be wrong, in the order in which it is repaired."""
+
+    SERVER = "server_unsuitable"
+    CLOCKS = "clocks_apart"
+    WRONG_TYPE = "key_of_another_type"
+    UNREADABLE = "record_unreadable"
+    UNREGISTERED = "queue_not_registered"
+    BAD_NAME = "queue_name_impossible"
+    GROUP = "group_missing"
+    ORPHAN_ENTRY = "entry_without_record"
+    SURPLUS_ENTRY = "entry_surplus"
+    STRAY_MEMBER = "scheduled_in_vain"
+    HOMELESS = "task_without_home"
+    ABANDONED = "task_abandoned"
+    LETTER_MISSING = "dead_letter_missing"
+    LETTER_SURPLUS = "dead_letter_surplus"
+    KEY = "idempotency_record_wrong"
+    LOCK = "lock_without_lifetime"
+    ETERNAL = "key_without_lifetime"
+    FOREIGN = "key_unknown"
+    HEARTBEAT = "worker_not_listed"
+    CONSUMER = "consumer_without_worker"
+    COUNT = "scheduled_count_wrong"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing that is wrong. ``subject`` names it among those of its kind; ``ripe_in`` is when it is believed."""
+
+    kind: Kind
+    subject: str
+    detail: str
+    fact: Fact | None = None
+    task_id: TaskId | None = None
+    queue: QueueName | None = None
+    ripe_in: timedelta = timedelta()
+
+
+class Bearings(Struct, frozen=True, kw_only=True):
+    """What judging needs to know of the whole: the broker's time, the limits of ages, and which letters were purged.
+
+    ``letters_kept_since`` is the moment since when dead letters cannot have been purged.
+    """
+
+    now: datetime
+    abandoned_after: timedelta
+    handed_back: timedelta
+    letters_kept_since: datetime
+
+
+def examine(fact: Fact, *, bearings: Bearings) -> Iterator[Finding]:
+    """Say everything that is wrong with one thing."""
+    match fact:
+        case TaskFact():
+            yield from _task(fact, bearings=bearings)
+        case EntryFact():
+            yield from _entry(fact)
+        case MemberFact():
+            yield from _member(fact)
+        case LetterFact():
+            yield from _letter(fact)
+        case _:
+            yield from _around(fact, bearings=bearings)
+
+
+def _around(
+    fact: KeyFact | NameFact | ConsumerFact | QueueFact | CountFact | HeartbeatFact, *, bearings: Bearings
+) -> Iterator[Finding]:
+    match fact:
+        case KeyFact():
+            yield from _key(fact)
+        case NameFact():
+            yield from _name(fact)
+        case ConsumerFact():
+            yield from _consumer(fact)
+        case QueueFact():
+            yield from _queue(fact)
+        case CountFact():
+            yield from _count(fact)
+        case HeartbeatFact():
+            yield from _heartbeat(fact, bearings=bearings)
+
+
+def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
+    task = fact.record.task
+    if fact.record.fault:
+        yield _of(fact, Kind.UNREADABLE, fact.task_id, f"its record cannot be read: {fact.record.fault}")
+    if task is None:
+        return
+    place = place_of(task)
+    if place is Place.SCHEDULE and not fact.scheduled:
+        yield _of_task(fact, Kind.HOMELESS, task, f"{task.status}, and neither scheduled nor on loan")
+    if place in _IN_STREAMS and not fact.entered:
+        yield _of_task(fact, Kind.HOMELESS, task, f"{task.status}, and its entry {task.entry_id} is gone")
+    if place in _IN_STREAMS and fact.entered:
+        yield from _held(fact, task, bearings=bearings)
+    if place is Place.DEAD and not fact.lettered and not _is_explained(fact, task, bearings=bearings):
+        yield _of_task(fact, Kind.LETTER_MISSING, task, f"its dead letter {task.dlq_entry_id} is gone")
+
+
+def _held(fact: TaskFact, task: Task, *, bearings: Bearings) -> Iterator[Finding]:
+    if fact.owner is None:
+        if fact.passed or place_of(task) is Place.HELD:
+            yield _of_task(fact, Kind.ABANDONED, task, f"{task.status}, and nobody owns its entry {task.entry_id}")
+        return
+    is_handed_back = fact.idle >= bearings.handed_back
+    if fact.idle >= bearings.abandoned_after and not (is_handed_back or fact.owner_lives or fact.paused):
+        silent = f"its owner {_shown(fact.owner)} is silent for {fact.idle.total_seconds():.0f} s"
+        yield _of_task(fact, Kind.ABANDONED, task, f"{task.status}, and {silent}")
+
+
+def _is_explained(fact: TaskFact, task: Task, *, bearings: Bearings) -> bool:
+    """Tell whether a dead letter that is not there may have been trimmed or purged, as letters may be."""
+    return fact.trimmed or task.finished_at is None or task.finished_at < bearings.letters_kept_since
+
+
+def _entry(fact: EntryFact) -> Iterator[Finding]:
+    task, address = fact.record.task, f"{fact.receipt.queue} p{fact.receipt.priority} {fact.receipt.entry_id}"
+    if fact.record.is_missing:
+        words = "is marked as cancelled" if fact.cancelled else "has no record"
+        if fact.fields and not fact.cancelled and rebuild(fact.fields, receipt=fact.receipt) is None:
+            words = "is none that could run"
+        yield _of(fact, Kind.ORPHAN_ENTRY, address, f"its task {_shown(fact.task_id)} {words}")
+    if task is not None and (place_of(task) not in _IN_STREAMS or task.receipt != fact.receipt):
+        lives = f"lives in the {place_of(task).value} place" if not task.is_terminal else "has ended"
+        if place_of(task) in _IN_STREAMS:
+            lives = f"names entry {task.entry_id} as its own"
+        yield _of_task(fact, Kind.SURPLUS_ENTRY, task, f"its task {lives}", subject=address)
+
+
+def _member(fact: MemberFact) -> Iterator[Finding]:
+    task = fact.record.task
+    if fact.record.is_missing:
+        yield _of(fact, Kind.STRAY_MEMBER, fact.task_id, "no such task is stored")
+    if task is not None and place_of(task) is not Place.SCHEDULE:
+        yield _of_task(fact, Kind.STRAY_MEMBER, task, f"its task is {task.status} and waits for no time")
+
+
+def _letter(fact: LetterFact) -> Iterator[Finding]:
+    task = fact.record.task
+    if task is not None and (place_of(task) is not Place.DEAD or task.dlq_entry_id != fact.entry_id):
+        says = "was discarded" if task.discarded else f"is {task.status}"
+        if place_of(task) is Place.DEAD:
+            says = f"names letter {task.dlq_entry_id} as its own"
+        yield _of_task(fact, Kind.LETTER_SURPLUS, task, f"its task {task.task_id} {says}", subject=fact.entry_id)
+
+
+def _key(fact: KeyFact) -> Iterator[Finding]:
+    words = _key_fault(fact)
+    if words is not None:
+        task_id = None if fact.named is None else fact.named.task_id
+        subject = f"{fact.queue} {_shown(fact.key)}"
+        yield Finding(kind=Kind.KEY, subject=subject, detail=words, fact=fact, task_id=task_id, queue=fact.queue)
+
+
+def _key_fault(fact: KeyFact) -> str | None:
+    named, task = fact.named, fact.record.task
+    if named is None:
+        return "it cannot be read"
+    if fact.record.is_missing:
+        # one that tells of an end may outlive its task: it is what is left of that
+        is_leaked = named.state is RecordState.PROCESSING
+        return f"says processing, and task {named.task_id} is not stored" if is_leaked else None
+    if task is None:
+        return None
+    if (task.queue, task.idempotency_key) != (fact.queue, fact.key):
+        return f"names task {named.task_id}, whose key is another"
+    return f"says {named.state}, and its task is {task.status}" if named.state is not state_of(task.status) else None
+
+
+def _name(fact: NameFact) -> Iterator[Finding]:
+    if fact.role is Role.FOREIGN:
+        yield _of(fact, Kind.FOREIGN, _shown(fact.name), "no key of dtq has this name")
+    elif fact.wrong_type:
+        yield _of(fact, Kind.WRONG_TYPE, _shown(fact.name), f"it is a {fact.wrong_type}")
+    elif fact.is_eternal and fact.role is not Role.BOUNDED:
+        kind = Kind.LOCK if fact.role is Role.LOCK else Kind.ETERNAL
+        task = fact.record.task
+        detail = "it has no lifetime"
+        found = _of(fact, kind, _shown(fact.name), detail)
+        yield found if task is None else _of_task(fact, kind, task, detail, subject=found.subject)
+
+
+def _consumer(fact: ConsumerFact) -> Iterator[Finding]:
+    if fact.is_known:
+        return
+    owns = f"it owns {fact.owns} entries" if fact.owns else "it owns nothing"
+    yield Finding(
+        kind=Kind.CONSUMER,
+        subject=f"{fact.queue} {_shown(fact.worker)}",
+        detail=f"no such worker is known; {owns}, and has not read for {fact.idle.total_seconds():.0f} s",
+        fact=fact,
+        queue=fact.queue,
+        ripe_in=max(timedelta(), CONSUMER_AGE - fact.idle),
+    )
+
+
+def _queue(fact: QueueFact) -> Iterator[Finding]:
+    if not QUEUE_PATTERN.fullmatch(fact.name):
+        yield _of(fact, Kind.BAD_NAME, _shown(fact.name), "no queue can have this name")
+        return
+    queue = QueueName(fact.name)
+    if not fact.is_registered:
+        detail = "it has keys, and is not in the list of queues"
+        yield Finding(kind=Kind.UNREGISTERED, subject=queue, detail=detail, fact=fact, queue=queue)
+    elif 0 < fact.groups < fact.bands:
+        detail = f"{fact.bands - fact.groups} of its {fact.bands} priorities have no consumer group"
+        yield Finding(kind=Kind.GROUP, subject=queue, detail=detail, fact=fact, queue=queue)
+
+
+def _count(fact: CountFact) -> Iterator[Finding]:
+    if not _COUNT.fullmatch(fact.text) or int(fact.text) != fact.counted:
+        says = f"says {_shown(fact.text)}, and {fact.counted} are scheduled"
+        yield Finding(kind=Kind.COUNT, subject=fact.queue, detail=says, fact=fact, queue=fact.queue)
+
+
+def _heartbeat(fact: HeartbeatFact, *, bearings: Bearings) -> Iterator[Finding]:
+    subject = _shown(fact.worker)
+    if fact.heartbeat is None:
+        yield _of(fact, Kind.UNREADABLE, f"worker {subject}", "the heartbeat cannot be read")
+        return
+    if not fact.is_known:
+        yield _of(fact, Kind.HEARTBEAT, subject, "it has a heartbeat, and is not in the list of workers")
+    ahead = fact.heartbeat.last_heartbeat - bearings.now
+    if ahead > CLOCK_TOLERANCE:
+        detail = f"its last heartbeat is {ahead.total_seconds():.1f} s ahead of the broker's time"
+        yield _of(fact, Kind.CLOCKS, f"worker {subject}", detail)
+
+
+def _of(fact: Fact, kind: Kind, subject: str, detail: str) -> Finding:
+    return Finding(kind=kind, subject=subject, detail=detail, fact=fact)
+
+
+def _of_task(fact: Fact, kind: Kind, task: Task, detail: str, *, subject: str = "") -> Finding:
+    return Finding(
+        kind=kind,
+        subject=subject or task.task_id,
+        detail=detail,
+        fact=fact,
+        task_id=task.task_id,
+        queue=task.queue,
+    )
+
+
+def _shown(text: str) -> str:
+    """Show what anybody may have written."""
+    return clean(text, limit=100)

@@ -1,0 +1,167 @@
+"""What an examination reads of a broker, one value for each stored thing, before anybody judges it."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import Enum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from dtq.domain.idempotency import IdempotencyRecord
+from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, WorkerId
+from dtq.domain.workers import Heartbeat
+
+
+class Record(Struct, frozen=True):
+    """A task's record as it was found; ``fault`` says why it cannot be read, and then no task is known."""
+
+    task: Task | None = None
+    fault: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is none at all."""
+        return self.task is None and not self.fault
+
+
+class TaskFact(Struct, frozen=True, kw_only=True):
+    """A stored task, and what the structures say of it.
+
+    ``entered`` and ``lettered`` tell whether the entry, or the dead letter, that its record names is there. ``owner``
+    is who owns that entry, ``idle`` since when nothing was heard of it; one that was ``passed`` has no owner and was
+    read before. ``trimmed`` tells that older dead letters than this one's may have been trimmed away.
+    """
+
+    task_id: TaskId
+    record: Record
+    entered: bool = False
+    owner: WorkerId | None = None
+    owner_lives: bool = False
+    idle: timedelta = timedelta()
+    passed: bool = False
+    paused: bool = False
+    scheduled: bool = False
+    lettered: bool = False
+    trimmed: bool = False
+
+
+class EntryFact(Struct, frozen=True, kw_only=True):
+    """A stream entry, the record of the task that it names, and whether that is marked as cancelled.
+
+    ``fields`` are the entry's own, payload included, where the entry was looked at by itself.
+    """
+
+    receipt: Receipt
+    task_id: str
+    record: Record
+    cancelled: bool = False
+    fields: Mapping[str, str] = {}
+
+
+class MemberFact(Struct, frozen=True):
+    """An id that is in the schedule or on loan, and the record of the task that it names."""
+
+    task_id: TaskId
+    record: Record
+
+
+class LetterFact(Struct, frozen=True, kw_only=True):
+    """A dead letter, and the record of the task that it names."""
+
+    entry_id: EntryId
+    task_id: str
+    record: Record
+
+
+class KeyFact(Struct, frozen=True, kw_only=True):
+    """What is stored under an idempotency key, read as a record where it is one, and the task that this names."""
+
+    queue: QueueName
+    key: str
+    text: str
+    named: IdempotencyRecord | None
+    record: Record
+
+
+class Role(Enum):
+    """What a stored name is for."""
+
+    TASK = "task"
+    RESULT = "result"
+    KEY = "idempotency record"
+    HEARTBEAT = "heartbeat"
+    LOCK = "lock"
+    MARKS = "cancel marks"
+    HANDLERS = "handlers'"
+    BOUNDED = "bounded"
+    """Whatever has no lifetime and another bound."""
+    FOREIGN = "foreign"
+
+
+class NameFact(Struct, frozen=True, kw_only=True):
+    """A stored name: what it is for, of which other type it is, and whether it will never expire by itself.
+
+    ``record`` is that of the task which the name is about, where it is about one.
+    """
+
+    name: str
+    role: Role
+    wrong_type: str = ""
+    is_eternal: bool = False
+    record: Record = Record()
+
+
+class ConsumerFact(Struct, frozen=True, kw_only=True):
+    """One who reads a queue: how many entries it owns, and for how long it has not read."""
+
+    queue: QueueName
+    worker: WorkerId
+    owns: int
+    idle: timedelta
+    is_known: bool
+
+
+class QueueFact(Struct, frozen=True, kw_only=True):
+    """A name of a queue, from wherever it stands; ``groups`` counts the priorities of ``bands`` that can be read."""
+
+    name: str
+    is_registered: bool
+    groups: int = 0
+    bands: int = 0
+
+
+class CountFact(Struct, frozen=True, kw_only=True):
+    """What is noted as the number of a queue's scheduled tasks, and how many there are."""
+
+    queue: QueueName
+    text: str
+    counted: int
+
+
+class HeartbeatFact(Struct, frozen=True, kw_only=True):
+    """A stored sign of life, None where it cannot be read, and whether its worker is among those that are known."""
+
+    worker: WorkerId
+    heartbeat: Heartbeat | None
+    is_known: bool
+
+
+class Denied(Struct, frozen=True):
+    """Something that could not be looked at, and why."""
+
+    what: str
+    why: str
+
+
+Fact: TypeAlias = (
+    TaskFact
+    | EntryFact
+    | MemberFact
+    | LetterFact
+    | KeyFact
+    | NameFact
+    | ConsumerFact
+    | QueueFact
+    | CountFact
+    | HeartbeatFact
+)

@@ -1,0 +1,238 @@
+"""What repairs a finding, if anything does that cannot do harm: a change of a task, or one of a few small acts.
+
+Each names what it was decided on, and is refused by the broker where that is not so any more.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from dtq.domain.audit import AuditEntry
+from dtq.domain.change import Change
+from dtq.domain.entry import rebuild
+from dtq.domain.examination import Finding, Kind
+from dtq.domain.facts import (
+    ConsumerFact,
+    CountFact,
+    EntryFact,
+    HeartbeatFact,
+    KeyFact,
+    LetterFact,
+    MemberFact,
+    NameFact,
+    QueueFact,
+    Role,
+    TaskFact,
+)
+from dtq.domain.idempotency import IdempotencyRecord, state_of
+from dtq.domain.lifecycle import rebury, rehome, restore
+from dtq.domain.retention import Retention, mark_lifetime, record_lifetime, task_lifetime
+from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, Task, TaskId, Version, WorkerId
+
+LOCK_LIFETIME: Final = timedelta(seconds=10)
+"""What a lock of unknown age gets: as long as a leader has it that does not renew it."""
+
+HEARTBEAT_LIFETIME: Final = timedelta(seconds=15)
+"""What a heartbeat of unknown age gets; a worker that lives writes it anew before that."""
+
+
+class RemoveEntry(Struct, frozen=True, kw_only=True):
+    """Take an entry out of its stream that is not its task's own, or of a task that was cancelled."""
+
+    receipt: Receipt
+    task_id: str
+    task: Task | None
+
+
+class BuryEntry(Struct, frozen=True, kw_only=True):
+    """Move an entry that names no task to the dead letters."""
+
+    fact: EntryFact
+
+
+class Forget(Struct, frozen=True):
+    """Take an id out of schedule and claims whose task is, at this version, not waiting there."""
+
+    task_id: TaskId
+    version: Version
+
+
+class HandBack(Struct, frozen=True):
+    """Let the next worker of the queue take an entry over; *owner* has it now, or nobody."""
+
+    receipt: Receipt
+    owner: WorkerId | None
+
+
+class Register(Struct, frozen=True):
+    """Make a queue known, with its groups."""
+
+    queue: QueueName
+
+
+class DropConsumers(Struct, frozen=True):
+    """Remove the consumers of a queue that own nothing and are no worker's."""
+
+    queue: QueueName
+
+
+class RewriteKey(Struct, frozen=True, kw_only=True):
+    """Put *record* under an idempotency key in place of *text*; None takes that away."""
+
+    queue: QueueName
+    key: str
+    text: str
+    record: IdempotencyRecord | None
+    lifetime: timedelta
+
+
+class Limit(Struct, frozen=True):
+    """Give a name without one a lifetime."""
+
+    name: str
+    lifetime: timedelta
+
+
+class Recount(Struct, frozen=True):
+    """Note how many tasks of a queue are scheduled, where *fact* is still what is noted."""
+
+    fact: CountFact
+
+
+class Strike(Struct, frozen=True):
+    """Take a name out of the list of queues that no queue can have."""
+
+    name: str
+
+
+class RemoveLetter(Struct, frozen=True):
+    """Take out a dead letter that its task, at this version, does not name."""
+
+    entry_id: EntryId
+    task_id: TaskId
+    version: Version
+
+
+class Introduce(Struct, frozen=True):
+    """Put a worker that has a heartbeat into the list of workers."""
+
+    worker: WorkerId
+
+
+Act: TypeAlias = (
+    RemoveEntry
+    | BuryEntry
+    | Forget
+    | HandBack
+    | Register
+    | DropConsumers
+    | RewriteKey
+    | Limit
+    | Recount
+    | Strike
+    | RemoveLetter
+    | Introduce
+)
+
+
+class Pharmacy(Struct, frozen=True, kw_only=True):
+    """What a repair is made of beside the finding: the time, a new token, the audit entry, how long things are kept."""
+
+    now: datetime
+    token: Version
+    audit: AuditEntry
+    retention: Retention
+
+
+def remedy(finding: Finding, *, using: Pharmacy) -> Change | Act | None:
+    """Return what repairs *finding*, None where nothing does that is safe."""
+    fact = finding.fact
+    match fact:
+        case TaskFact():
+            return _of_task(finding.kind, fact, using=using)
+        case EntryFact():
+            return _of_entry(finding.kind, fact, using=using)
+        case KeyFact():
+            return _of_key(fact, using=using)
+        case NameFact() if finding.kind in {Kind.ETERNAL, Kind.LOCK}:
+            return _of_name(fact, using=using)
+        case QueueFact() if finding.kind is Kind.BAD_NAME:
+            return Strike(fact.name)
+        case QueueFact():
+            return Register(QueueName(fact.name))
+        case _:
+            return _of_another(finding)
+
+
+def _of_another(finding: Finding) -> Act | None:
+    fact = finding.fact
+    match fact:
+        case MemberFact():
+            return Forget(fact.task_id, fact.record.task.version if fact.record.task else NO_VERSION)
+        case LetterFact(record=record) if record.task is not None:
+            return RemoveLetter(fact.entry_id, record.task.task_id, record.task.version)
+        case ConsumerFact(owns=0):
+            return DropConsumers(fact.queue)
+        case CountFact():
+            return Recount(fact)
+        case HeartbeatFact() if finding.kind is Kind.HEARTBEAT:
+            return Introduce(fact.worker)
+        case _:
+            return None
+
+
+def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | None:
+    task = fact.record.task
+    if task is None:
+        return None
+    if kind is Kind.HOMELESS:
+        change = rehome(task, now=using.now, token=using.token, audit=using.audit)
+        return change if isinstance(change, Change) else None
+    if kind is Kind.LETTER_MISSING and task.failure is not None:
+        change = rebury(task, now=using.now, token=using.token, audit=using.audit)
+        return change if isinstance(change, Change) else None
+    if kind is Kind.ABANDONED and task.receipt is not None:
+        # what was never read, as far as the group knows, is delivered again once there is a group
+        return HandBack(task.receipt, fact.owner) if fact.owner or fact.passed else Register(task.queue)
+    return None
+
+
+def _of_entry(kind: Kind, fact: EntryFact, *, using: Pharmacy) -> Change | Act | None:
+    if kind is Kind.SURPLUS_ENTRY or fact.cancelled:
+        return RemoveEntry(receipt=fact.receipt, task_id=fact.task_id, task=fact.record.task)
+    rebuilt = rebuild(fact.fields, receipt=fact.receipt)
+    if rebuilt is None:
+        return BuryEntry(fact=fact)
+    return restore(rebuilt, now=using.now, token=using.token, audit=using.audit)
+
+
+def _of_key(fact: KeyFact, *, using: Pharmacy) -> Act:
+    task = fact.record.task
+    record, lifetime = None, using.retention.idempotency
+    if task is not None and (task.queue, task.idempotency_key) == (fact.queue, fact.key):
+        record = IdempotencyRecord(task_id=task.task_id, state=state_of(task.status), updated_at=using.now)
+        lifetime = record_lifetime(task, at=using.now, retention=using.retention)
+    return RewriteKey(queue=fact.queue, key=fact.key, text=fact.text, record=record, lifetime=lifetime)
+
+
+def _of_name(fact: NameFact, *, using: Pharmacy) -> Act | None:
+    task, retention = fact.record.task, using.retention
+    match fact.role:
+        case Role.TASK:
+            lifetime = retention.task if task is None else task_lifetime(task, at=using.now, retention=retention)
+        case Role.KEY:
+            lifetime = (
+                retention.idempotency if task is None else record_lifetime(task, at=using.now, retention=retention)
+            )
+        case Role.RESULT:
+            lifetime = retention.result
+        case Role.MARKS:
+            lifetime = mark_lifetime(retention)
+        case Role.HEARTBEAT:
+            lifetime = HEARTBEAT_LIFETIME
+        case Role.LOCK:
+            lifetime = LOCK_LIFETIME
+        case _:
+            return None
+    return Limit(fact.name, lifetime)
