@@ -32,7 +32,8 @@ def requeued(task: Task) -> Change:
 
 
 def test_a_requeue_starts_a_new_life() -> None:
-    task = replace(a_task(TaskStatus.DEAD_LETTERED), idempotency_key="key", retry_delay=SECOND)
+    old = {"retry_delay": SECOND, "cancel_requested": True, "result_truncated": True}
+    task = replace(a_task(TaskStatus.DEAD_LETTERED), idempotency_key="key", **old)
 
     change = requeued(task)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.contract.run_mutants import read_mutants, sampled, suites_of
+from tests.mutants.ahead import parameters_of
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,5 +23,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _asked_of(item: pytest.Item) -> set[object]:
-    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return {value for name, value in parameters.items() if name in {"mutant", "suite"}}
+    return {value for name, value in parameters_of(item).items() if name in {"mutant", "suite"}}

@@ -1,8 +1,9 @@
-"""Each edit of tests/contract/mutants.txt, made in a copy of the tree, turns its tests red."""
+"""Each edit of tests/contract/mutants.txt, made in a copy of the tree, turns its tests red; the form of both lists."""
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,11 @@ from tests.contract.run_mutants import (
     sampled,
     suites_of,
 )
+from tests.mutants.ahead import found_ahead
+from tests.simulation.run_planted import read_planted
 
 MUTANTS = read_mutants()
+PLANTED = read_planted()
 FEWEST = 30
 LIMIT = 600
 """Seconds for one test, which may have to wait for the edits before its own."""
@@ -36,24 +40,18 @@ def findings(
 ) -> Iterator[Mapping[Suite | Mutant, Future[bool]]]:
     """What the chosen tests of this module ask for, found out by as many threads as there is room for."""
     bench = Bench(tmp_path_factory.mktemp("bench"), copies=JOBS)
-    pool = ThreadPoolExecutor(JOBS)
-    found: dict[Suite | Mutant, Future[bool]] = {}
-    for item in request.session.items:
-        parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        suite, mutant = parameters.get("suite"), parameters.get("mutant")
-        if isinstance(suite, Suite):
-            found[suite] = pool.submit(bench.is_green, suite)
-        if isinstance(mutant, Mutant):
-            found[mutant] = pool.submit(bench.is_noticed, mutant)
-    yield found
-    pool.shutdown(cancel_futures=True)
+    ways: Mapping[str, Callable[[Any], bool]] = {"suite": bench.is_green, "mutant": bench.is_noticed}
+    with found_ahead(request.session.items, jobs=JOBS, ways=ways) as found:
+        yield found
 
 
-def test_the_list_is_long_enough() -> None:
-    assert len(MUTANTS) >= FEWEST
+@pytest.mark.parametrize("edits", [MUTANTS, PLANTED], ids=["mutants", "planted"])
+def test_a_list_is_long_enough_and_names_no_edit_twice(edits: Sequence[Mutant]) -> None:
+    assert len(edits) >= FEWEST
+    assert len({(edit.file, edit.text, edit.replacement, edit.tests) for edit in edits}) == len(edits)
 
 
-@pytest.mark.parametrize("edit", MUTANTS, ids=str)
+@pytest.mark.parametrize("edit", [*MUTANTS, *PLANTED], ids=str)
 def test_an_edit_fits_in_exactly_one_place(edit: Mutant, tree: Tree) -> None:
     assert tree.edited(edit) != (tree.folder / edit.file).read_text()
 

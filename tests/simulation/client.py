@@ -1,7 +1,7 @@
 """A program that submits and asks: the use cases of the API in a process of their own."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -16,12 +16,13 @@ from dtq.domain import audit
 from dtq.domain.admission import AdmissionRules, BrokerLimits
 from dtq.domain.errors import BrokerUnavailable, DtqError
 from dtq.domain.task import TaskId
-from tests.simulation.chances import SeededChance, SeededIds, child
+from dtq.ports.backend import Backend
+from tests.simulation.chances import Random, SeededChance, SeededIds, child
 from tests.simulation.history import Deed, History, Submission
 from tests.simulation.loop import Actor
-from tests.simulation.plan import TASK_TYPE, Action
-from tests.simulation.process import Ear
-from tests.simulation.server import Server
+from tests.simulation.plan import SYNC_TYPE, TASK_TYPE, Action
+from tests.simulation.process import APART, Ear
+from tests.simulation.server import HostClock, Server
 from tests.simulation.wire import Wire
 
 OPERATOR: Final = audit.Actor(name="operator", request_id="request")
@@ -31,17 +32,26 @@ LIMITS: Final = BrokerLimits(queue_depth=12, scheduled=10)
 _OF_ONE_TASK: Final = frozenset({"cancel", "get", "wait"})
 
 
-class Client:
-    """One process of the API, and whoever uses it."""
+CRASHED: Final = "Crashed"
+"""What stands for the answer that nobody was there to hear."""
 
-    def __init__(self, name: str, *, server: Server, known: dict[int, TaskId]) -> None:
-        self.name = name
-        self.actor = Actor(name)
+
+class Client:
+    """One life of one process of the API, and of whoever uses it."""
+
+    def __init__(self, slot: str, *, generation: int, server: Server, known: dict[int, TaskId]) -> None:
+        self.slot = slot
+        self.generation = generation
+        self.name = f"{slot}.{generation}"
+        self.actor = Actor(self.name)
         self.history: History = server.history
-        self.open = 0
-        """How many requests are unanswered."""
-        seed = server.history.terms.seed
-        self.wire = Wire(name, server=server, random=child(seed, f"{name} wire"))
+        self.is_over = False
+        seed, name = server.history.terms.seed, self.name
+        self._random: Random = child(seed, f"{name} process")
+        self.host = HostClock(server.loop, ahead=self._random.uniform(-APART, APART))
+        self.wire = Wire(name, server=server, random=child(seed, f"{name} wire"), host=self.host)
+        self._unanswered: dict[Submission | Deed, Action] = {}
+        self._ahead: dict[int, Action] = {}
         self._loop = server.loop
         self._known = known
         self._ids = SeededIds(child(seed, f"{name} ids"))
@@ -59,16 +69,36 @@ class Client:
             "purge_dead": self._purge_dead,
         }
 
-    def begin(self, actions: tuple[Action, ...]) -> None:
+    @property
+    def open(self) -> int:
+        """How many requests are unanswered, or were and are to be repeated."""
+        return len(self._unanswered)
+
+    def begin(self, actions: Sequence[Action]) -> None:
         """Do everything at its time."""
         self._loop.call_soon(self._begin, actions, context=self.actor.context.copy())
+
+    def kill(self) -> Sequence[Action]:
+        """End at once; return what its successor has to do: whatever had a key once more, and what was yet to come.
+
+        What is on its way to the broker may still arrive, and be carried out.
+        """
+        self.is_over = True
+        self._loop.kill(self.actor)
+        self.wire.loses_what_is_under_way = self._random.random() < 0.5
+        self.wire.reset()
+        for request in self._unanswered:
+            request.answer, request.ended_at = CRASHED, self._loop.time()
+        again = [action for action in self._unanswered.values() if action.fields.get("idempotency_key")]
+        return [*again, *self._ahead.values()]
 
     def resume_all(self, queues: list[str]) -> None:
         """Let every queue go on, however often it takes to say so."""
         self._loop.create_task(self._resume_all(queues), context=self.actor.context)
 
-    def _begin(self, actions: tuple[Action, ...]) -> None:
+    def _begin(self, actions: Sequence[Action]) -> None:
         backend = self.wire.backend()
+        self._preparing = self._loop.create_task(self._prepare(backend))
         clock, observers = backend.clock, [Ear(self.name, history=self.history, loop=self._loop)]
         trail = AuditTrail(backend.audit, clock=clock, observers=observers)
         self.tasks = TaskService(
@@ -78,7 +108,7 @@ class Client:
             signals=backend.signals,
             trail=trail,
             observers=observers,
-            rules=AdmissionRules(task_types={TASK_TYPE}),
+            rules=AdmissionRules(task_types={TASK_TYPE, SYNC_TYPE}),
             limits=LIMITS,
         )
         self.queues = QueueService(
@@ -100,15 +130,30 @@ class Client:
             backend.events, clock=clock, chance=self._chance, observers=observers, buffer=100, max_clients=10
         )
         self.waiting = Waiting(self.tasks, fan_out=self.fan_out, clock=clock)
-        for action in actions:
+        for number, action in enumerate(actions):
             if action.what == "submit":
                 self._submissions[action.number] = action
-            self._loop.call_at(action.at, self._start, action)
+            self._ahead[number] = action
+            self._loop.call_at(max(action.at, self._loop.time()), self._start_planned, number)
+
+    async def _prepare(self, backend: Backend) -> None:
+        """Ask the broker for what must be known before anybody is served, the time among it, as the API does."""
+        while True:
+            try:
+                await backend.server.prepare()
+            except BrokerUnavailable:
+                await asyncio.wait({self._in_a_moment()})
+            else:
+                return
+
+    def _start_planned(self, number: int) -> None:
+        self._start(self._ahead.pop(number))
 
     def _start(self, action: Action) -> None:
         self._loop.create_task(self._serve(action))
 
     async def _serve(self, action: Action) -> None:
+        await asyncio.wait({self._preparing})
         if action.what == "repeat":
             repeated = self._submissions.get(action.number)
             if repeated is not None:
@@ -129,7 +174,7 @@ class Client:
             delay=timedelta(seconds=fields.get("delay_seconds", 0.0)),
         )
         self.history.submissions.append(submission)
-        self.open += 1
+        self._unanswered[submission] = action
         try:
             submitted = await self.tasks.submit(fields)
         except DtqError as error:
@@ -140,7 +185,7 @@ class Client:
             submission.task_id = submitted.task_id
             self._known.setdefault(action.number, submitted.task_id)
         submission.ended_at = self._loop.time()
-        self.open -= 1
+        del self._unanswered[submission]
 
     async def _deed(self, action: Action) -> None:
         if action.what in _OF_ONE_TASK and action.number not in self._known:
@@ -148,7 +193,7 @@ class Client:
         about = self._known[action.number] if action.what in _OF_ONE_TASK else str(action.fields.get("queue", ""))
         deed = Deed(at=self._loop.time(), who=self.name, what=action.what, about=about)
         self.history.deeds.append(deed)
-        self.open += 1
+        self._unanswered[deed] = action
         try:
             deed.status = await self._do[action.what](action)
         except DtqError as error:
@@ -156,7 +201,7 @@ class Client:
         else:
             deed.answer = "done"
         deed.ended_at = self._loop.time()
-        self.open -= 1
+        del self._unanswered[deed]
 
     async def _cancel(self, action: Action) -> str:
         return (await self.tasks.cancel(self._known[action.number], by=OPERATOR)).status

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.run_mutants import Mutant, sampled
+from tests.contract.run_mutants import sampled
+from tests.mutants.ahead import parameters_of
 from tests.simulation.campaign import quietly
 from tests.simulation.run_planted import read_planted
 
@@ -28,13 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--planted", None):
         return
-    chosen = set(sampled(read_planted(), count=SAMPLE, seed=""))
-    left_out = [item for item in items if (planted := _planted_by(item)) is not None and planted not in chosen]
+    chosen = sampled(read_planted(), count=SAMPLE, seed="")
+    left_out = [item for item in items if parameters_of(item).get("planted", chosen[0]) not in chosen]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
-
-
-def _planted_by(item: pytest.Item) -> Mutant | None:
-    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    planted = parameters.get("planted")
-    return planted if isinstance(planted, Mutant) else None

@@ -27,6 +27,27 @@ class PortCall(Struct, frozen=True):
         return f"{self.at:.6f} {self.who} {self.method}({', '.join(given)}) -> {self.answer!r}"
 
 
+class TripMade(Struct, frozen=True):
+    """One request that somebody made, whether it *is_sent*, or is known not to have been."""
+
+    at: float
+    who: str
+    method: str
+    is_sent: bool
+
+
+class Life(Struct, kw_only=True):
+    """One worker process, from its beginning to its end or to when it is asked for that."""
+
+    at: float
+    who: str
+    worker_id: WorkerId
+    queue: QueueName
+    concurrency: int
+    leaves_at: float = float("inf")
+    """From when on it takes no more work."""
+
+
 class Homes(Struct, frozen=True, kw_only=True):
     """In how many places of each kind a task is."""
 
@@ -84,8 +105,11 @@ class Execution(Struct, kw_only=True):
         return f"{self.at:.6f} {self.who} runs {self.task_id} (number {self.number}, attempt {self.attempt}): {ended}"
 
 
-class Submission(Struct, kw_only=True):
-    """One request of a client to submit, and its answer: ``created``, ``duplicate``, or the name of an error."""
+class Submission(Struct, kw_only=True, eq=False):
+    """One request of a client to submit, and its answer: ``created``, ``duplicate``, or the name of an error.
+
+    It is ``Crashed`` where its client ended before it heard of one.
+    """
 
     at: float
     who: str
@@ -101,8 +125,8 @@ class Submission(Struct, kw_only=True):
         return f"{self.at:.6f} {self.who} submits {self.number} under {self.key}: {self.answer} {self.task_id}"
 
 
-class Deed(Struct, kw_only=True):
-    """One other request of a client, and its answer: ``done``, or the name of an error."""
+class Deed(Struct, kw_only=True, eq=False):
+    """One other request of a client, and its answer: ``done``, ``Crashed``, or the name of an error."""
 
     at: float
     who: str
@@ -193,6 +217,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     is_calm: bool
     concurrency: int
     retry: RetryPolicy
+    visibility: timedelta
+    """After how long a silence a worker counts as lost."""
     recovery: float
     """Within how many seconds after the last fault everything must have ended."""
 
@@ -202,6 +228,8 @@ class History(Struct, kw_only=True):
 
     terms: Terms
     calls: list[PortCall] = field(default_factory=list)
+    trips: list[TripMade] = field(default_factory=list)
+    lives: list[Life] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     sweeps: list[Sweep] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)

@@ -1,10 +1,11 @@
 """Whoever does the harm that a plan has, at its time, and takes it back when it is over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
+from tests.simulation.client import Client
 from tests.simulation.history import Fault
 from tests.simulation.plan import Disaster
 from tests.simulation.process import Process
@@ -16,23 +17,35 @@ SLOW: Final = Weather(slow=0.3, longest=0.3)
 DEAF: Final = Weather(lost_signals=1.0)
 TRAPPED: Final = ("fetch", "fetch", "commit", "commit", "commit", "wait", "take_due", "owned", "release", "create")
 """The calls after which somebody may be hit at once."""
+ASKED: Final = ("create", "create", "create", "load", "commit", "pause")
+"""The calls after which a client may be hit."""
+BEFORE_A_STEP: Final = ("fetch", "fetch", "fetch", "take_due", "load", "undelivered", "owned", "extend")
+"""The calls of which the answers are decided about; what is decided may be late."""
+DAY_S: Final = 86_400.0
 
 
 class Nemesis:
-    """Does harm. *staff* is who works now, *wires* every connection there is; *hire* begins one more worker."""
+    """Does harm. *staff* is who works now, *clients* who asks, *wires* every connection there is.
+
+    *hire* begins one more worker, *crash* ends a client.
+    """
 
     def __init__(
         self,
         server: Server,
         *,
         staff: dict[str, Process],
+        clients: Sequence[Client],
         wires: Callable[[], list[list[Wire]]],
         hire: Callable[[str], None],
+        crash: Callable[[Client], None],
     ) -> None:
         self._server = server
         self._staff = staff
         self._wires = wires
         self._hire = hire
+        self._clients = clients
+        self._crash = crash
         self._loop = server.loop
         self._do: dict[str, Callable[[Disaster], tuple[str, Callable[[], None]]]] = {
             "kill": self._kill,
@@ -53,8 +66,13 @@ class Nemesis:
             "memory_full": self._memory_full,
             "half_step": self._half_step,
             "wipe": self._wipe,
+            "slow_all": self._slow_all,
+            "host_clock": self._host_clock,
+            "kill_client": self._kill_client,
+            "trap_client": lambda disaster: self._trap(disaster, self._kill_client_that_asks, among=ASKED),
+            "trap_late": lambda disaster: self._trap(disaster, self._delay_whoever, among=BEFORE_A_STEP, times=2),
             "trap_kill": lambda disaster: self._trap(disaster, self._kill_whoever),
-            "trap_leader": lambda disaster: self._trap(disaster, self._pause_whoever, method="take_due"),
+            "trap_leader": lambda disaster: self._trap(disaster, self._pause_whoever, among=("take_due",)),
             "trap_pause": lambda disaster: self._trap(disaster, self._pause_whoever),
             "trap_unanswered": lambda disaster: self._trap(disaster, self._leave_unanswered),
         }
@@ -174,15 +192,20 @@ class Nemesis:
         return "server", _nothing
 
     def _trap(
-        self, disaster: Disaster, spring: Callable[[Disaster, str], None], *, method: str | None = None
+        self,
+        disaster: Disaster,
+        spring: Callable[[Disaster, str], None],
+        *,
+        among: Sequence[str] = TRAPPED,
+        times: int = 1,
     ) -> tuple[str, Callable[[], None]]:
-        at = method or TRAPPED[int(disaster.whom * len(TRAPPED))]
+        at = among[int(disaster.whom * len(among))]
 
         def sprung(who: str) -> None:
             self._server.history.faults.append(Fault(self._loop.time(), f"{disaster.what} at {at}", who))
             spring(disaster, who)
 
-        trap = Trap(at, sprung)
+        trap = Trap(at, sprung, times=times)
         traps = self._server.traps
         traps.append(trap)
         return "whoever comes", lambda: traps.remove(trap) if trap in traps else None
@@ -196,6 +219,42 @@ class Nemesis:
         for process in (one for one in self._staff.values() if who in {wire.name for wire in one.wires}):
             process.stop()
             self._loop.call_later(disaster.lasts, process.go_on)
+
+    def _kill_client(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        alive = [client for client in self._clients if not client.is_over]
+        if not alive:
+            return "nobody", _nothing
+        client = alive[int(disaster.whom * len(alive))]
+        self._crash(client)
+        return client.name, _nothing
+
+    def _kill_client_that_asks(self, disaster: Disaster, who: str) -> None:
+        """Let a client end after what it asked for was done, and before it hears of that."""
+        del disaster
+        for client in [client for client in self._clients if client.name == who and not client.is_over]:
+            self._crash(client)
+
+    def _delay_whoever(self, disaster: Disaster, who: str) -> None:
+        """Let what somebody decides now be asked for only when it may be too late for that."""
+        for wire in (wire for wires in self._wires() for wire in wires if wire.name == who):
+            wire.next_request_is_late = disaster.lasts
+
+    def _slow_all(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        del disaster
+        for wire in (wire for wires in self._wires() for wire in wires):
+            wire.weather = replace(SLOW)
+
+        def heal() -> None:
+            for wire in (wire for wires in self._wires() for wire in wires):
+                wire.weather = FAIR
+
+        return "everybody", heal
+
+    def _host_clock(self, disaster: Disaster) -> tuple[str, Callable[[], None]]:
+        """Set the clock of one host ahead, or back: of that nothing may depend."""
+        wires = self._some(disaster)
+        wires[0].host.ahead += (disaster.whom - 0.5) * 2 * DAY_S
+        return f"of {wires[0].name}", _nothing
 
     def _leave_unanswered(self, disaster: Disaster, who: str) -> None:
         del disaster

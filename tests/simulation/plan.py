@@ -16,6 +16,7 @@ Mode = Literal["within", "beyond"]
 QUEUES: Final = (QueueName("default"), QueueName("other"))
 KEYS: Final = ("key-a", "key-b", "key-c")
 TASK_TYPE: Final = "scripted"
+SYNC_TYPE: Final = "scripted-sync"
 
 BEHAVIORS: Final = (
     ("ok", 10, 0.0, 1.5),
@@ -55,6 +56,15 @@ DISASTERS: Final = (
     "trap_unanswered",
     "trap_unanswered",
     "retire",
+    "retire",
+    "kill_client",
+    "kill_client",
+    "trap_client",
+    "trap_client",
+    "trap_late",
+    "trap_late",
+    "slow_all",
+    "host_clock",
 )
 """What may go wrong."""
 
@@ -137,7 +147,7 @@ def plan_of(seed: int, *, mode: Mode = "within") -> Plan:
 
 
 def _hirings(random: Random, queues: tuple[QueueName, ...]) -> list[Hiring]:
-    visibility, heartbeat = random.uniform(4.0, 8.0), random.uniform(1.0, 2.0)
+    visibility, heartbeat, drain = random.uniform(4.0, 8.0), random.uniform(1.0, 2.0), random.uniform(0.3, 4.0)
     policy = FailurePolicy(
         retry=RetryPolicy(base=timedelta(milliseconds=200), maximum=timedelta(milliseconds=500), jitter=0.2),
         dead_letters=random.random() < 0.9,
@@ -151,7 +161,7 @@ def _hirings(random: Random, queues: tuple[QueueName, ...]) -> list[Hiring]:
             concurrency=random.choice((1, 2, 3)),
             visibility_timeout=timedelta(seconds=visibility),
             heartbeat_interval=timedelta(seconds=heartbeat),
-            drain_timeout=timedelta(seconds=4),
+            drain_timeout=timedelta(seconds=drain),
             failure_policy=policy,
         )
         hirings.append(Hiring(slot=f"w{number}", settings=settings, keeps_id=random.random() < 0.5))
@@ -180,7 +190,7 @@ def _submission(random: Random, queues: tuple[QueueName, ...], number: int) -> d
     spans = {name: (low, high) for name, _, low, high in BEHAVIORS}
     script = [(name, round(random.uniform(*spans[name]), 3)) for name in random.choices(names, weights, k=4)]
     fields: dict[str, Any] = {
-        "task_type": TASK_TYPE,
+        "task_type": SYNC_TYPE if random.random() < 0.2 else TASK_TYPE,
         "payload": json.encode({"n": number, "script": script}).decode(),
         "queue": random.choice(queues),
         "priority": random.randrange(10),

@@ -1,7 +1,7 @@
 """A worker as a process of its own, which can be killed, stopped, and started again under its id or another."""
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -14,12 +14,16 @@ from dtq.domain.events import Event
 from dtq.domain.task import WorkerId
 from dtq.ports.backend import Backend
 from tests.simulation.chances import Random, SeededChance, SeededIds, child
-from tests.simulation.history import Exit, History, Notice
+from tests.simulation.history import Exit, History, Life, Notice
 from tests.simulation.loop import Actor, VirtualLoop
 from tests.simulation.plan import Hiring
 from tests.simulation.scripted import registry_of
-from tests.simulation.server import Server
+from tests.simulation.server import HostClock, Server
+from tests.simulation.threads import THREADS
 from tests.simulation.wire import Wire
+
+APART: Final = 3600.0
+"""How many seconds the clocks of hosts are apart from the broker's at most."""
 
 
 class Ear:
@@ -75,16 +79,32 @@ class Process:
         self._random: Random = child(seed, f"{self.name} process")
         self._main = Actor(self.name)
         self._beat = Actor(f"{self.name}b", speaks_to=self._main)
+        self._threads = Actor(f"{self.name}t", speaks_to=self._main)
+        self._main.context.run(THREADS.set, self._threads)
         self._clockwork = Actor(f"{self.name} clockwork")
+        self.host = HostClock(self._loop, ahead=self._random.uniform(-APART, APART))
         self.wires = [
-            Wire(name, server=server, random=child(seed, f"{name} wire")) for name in (self.name, f"{self.name}b")
+            Wire(name, server=server, random=child(seed, f"{name} wire"), host=self.host)
+            for name in (self.name, f"{self.name}b")
         ]
         worker_id = hiring.settings.worker_id
         if not hiring.keeps_id:
             worker_id = WorkerId(f"{worker_id}-{generation}")
         self._settings = replace(hiring.settings, worker_id=worker_id)
+        self._life = Life(
+            at=self._loop.time(),
+            who=self.name,
+            worker_id=worker_id,
+            queue=self._settings.queue,
+            concurrency=self._settings.concurrency,
+        )
+        self._history.lives.append(self._life)
         self._worker: Worker | None = None
         self._is_asked_to_stop = False
+
+    @property
+    def _actors(self) -> tuple[Actor, ...]:
+        return self._main, self._beat, self._threads
 
     def start(self) -> None:
         """Begin to work."""
@@ -95,8 +115,9 @@ class Process:
         if self.is_over:
             return
         self.is_over = True
-        self._loop.kill(self._main)
-        self._loop.kill(self._beat)
+        self._leave()
+        for actor in self._actors:
+            self._loop.kill(actor)
         loses, resets = self._random.random() < 0.5, self._random.random() < 0.8
         for wire in self.wires:
             wire.loses_what_is_under_way = loses
@@ -105,13 +126,13 @@ class Process:
 
     def stop(self) -> None:
         """Stand still, as by SIGSTOP."""
-        self._loop.stop_actor(self._main)
-        self._loop.stop_actor(self._beat)
+        for actor in self._actors:
+            self._loop.stop_actor(actor)
 
     def go_on(self) -> None:
         """Go on, as by SIGCONT."""
-        self._loop.go_on(self._main)
-        self._loop.go_on(self._beat)
+        for actor in self._actors:
+            self._loop.go_on(actor)
 
     def stop_main(self) -> None:
         """Let the main thread stand still, as where a handler blocks it."""
@@ -123,7 +144,11 @@ class Process:
 
     def request_stop(self) -> None:
         """Ask to drain, as by SIGTERM."""
+        self._leave()
         self._loop.call_soon(self._request_stop, context=self._main.context.copy())
+
+    def _leave(self) -> None:
+        self._life.leaves_at = min(self._life.leaves_at, self._loop.time())
 
     def _request_stop(self) -> None:
         self._is_asked_to_stop = True

@@ -1,6 +1,7 @@
 """One seed from its plan to its history."""
 
 import gc
+from collections.abc import Sequence
 from typing import Final
 
 from dtq.adapters.memory.commit import key_record
@@ -11,9 +12,10 @@ from tests.simulation.client import Client
 from tests.simulation.history import Entry, History, Remains, Terms
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.nemesis import Nemesis
-from tests.simulation.plan import Mode, Plan, plan_of
+from tests.simulation.plan import Action, Mode, Plan, plan_of
 from tests.simulation.process import Process
 from tests.simulation.server import Server
+from tests.simulation.threads import virtual_threads
 from tests.simulation.watcher import Watcher
 from tests.simulation.wire import Wire
 
@@ -37,9 +39,19 @@ class System:
         self._generations: dict[str, int] = {}
         self._random = child(plan.seed, "director")
         known: dict[int, TaskId] = {}
-        self.clients = [Client(f"api{number}", server=self.server, known=known) for number in range(2)]
+        self.clients = [Client(f"api{number}", generation=1, server=self.server, known=known) for number in range(2)]
+        self._known = known
+        self._successions = 0
+        self._gone: list[Client] = []
         self.watcher = Watcher("watcher", server=self.server)
-        self.nemesis = Nemesis(self.server, staff=self.staff, wires=self.wires, hire=self._hire)
+        self.nemesis = Nemesis(
+            self.server,
+            staff=self.staff,
+            clients=self.clients,
+            wires=self.wires,
+            hire=self._hire,
+            crash=self._crash,
+        )
         self._is_closing = False
 
     def wires(self) -> list[list[Wire]]:
@@ -56,6 +68,8 @@ class System:
         self.watcher.begin()
         self.nemesis.begin(self.plan.disasters)
         await self._pass(self._last_trouble())
+        while self._successions:
+            await self._pass(_LOOK)
         self.history.healed_at = self.loop.time()
         self.clients[0].resume_all([hiring.settings.queue for hiring in self.plan.workers])
         await self._until_quiet()
@@ -75,6 +89,19 @@ class System:
         self.staff[slot] = process
         self._all.append(process)
         process.start()
+
+    def _crash(self, client: Client) -> None:
+        """Let a client end in the midst of what it does, and another one do what that has not heard the end of."""
+        rest = client.kill()
+        self._gone.append(client)
+        self._successions += 1
+        self.loop.call_later(self._random.uniform(*_RESTART), self._succeed, client, rest)
+
+    def _succeed(self, client: Client, rest: Sequence[Action]) -> None:
+        self._successions -= 1
+        successor = Client(client.slot, generation=client.generation + 1, server=self.server, known=self._known)
+        self.clients[self.clients.index(client)] = successor
+        successor.begin(rest)
 
     async def _pass(self, seconds: float) -> None:
         """Let time pass, and replace the workers that have ended meanwhile."""
@@ -115,6 +142,8 @@ class System:
         while self.loop.time() < end and not all(process.is_over for process in self._all):
             await self._pass(_LOOK)
         self.history.left = [process.name for process in self._all if not process.is_over]
+        for client in self._gone:
+            client.wire.reset()
         for process in self._all:
             # the server finds out at last who is not there any more
             for wire in process.wires:
@@ -176,6 +205,7 @@ def run_seed(seed: int, *, mode: Mode = "within") -> History:
         is_calm=not plan.disasters,
         concurrency=max(hiring.settings.concurrency for hiring in plan.workers),
         retry=settings.failure_policy.retry,
+        visibility=settings.visibility_timeout,
         recovery=plan.recovery,
     )
     history = History(terms=terms)
@@ -183,8 +213,9 @@ def run_seed(seed: int, *, mode: Mode = "within") -> History:
     gc.disable()
     try:
         loop = VirtualLoop(child(seed, "turns").random)  # type: ignore[abstract] # dtq calls none of the rest
-        loop.run_until_complete(System(plan, loop=loop, history=history).run())
-        loop.close()
+        with virtual_threads(loop):
+            loop.run_until_complete(System(plan, loop=loop, history=history).run())
+            loop.close()
     finally:
         gc.enable()
     return history

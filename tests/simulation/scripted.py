@@ -1,7 +1,8 @@
-"""The one handler of the simulation: it does what its payload says for each attempt, and leaves its mark outside."""
+"""The handlers of the simulation: each does what its payload says for each attempt, and leaves its mark outside."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
@@ -9,7 +10,8 @@ from dtq.domain.task import TaskId
 from dtq.handlers import Handler, PermanentError, Registry, RetryableError, TaskContext
 from dtq.ports.environment import Clock
 from tests.simulation.history import Execution, History
-from tests.simulation.plan import TASK_TYPE
+from tests.simulation.plan import SYNC_TYPE, TASK_TYPE
+from tests.simulation.threads import THREAD, Abandoned
 
 ERRORS: Final[Mapping[str, type[Exception]]] = {
     "retry": RetryableError,
@@ -24,8 +26,21 @@ def registry_of(who: str, *, clock: Clock, history: History, block: Callable[[fl
 
     async def scripted(payload: Mapping[str, Any], context: TaskContext) -> object:
         """Do what the script has for this attempt."""
-        script = payload["script"]
-        kind, seconds = script[min(context.attempt, len(script)) - 1]
+        kind, seconds = _part(payload, context)
+        with noted(kind, payload, context):
+            await _act(kind, seconds, clock=clock, block=block)
+        return {"n": payload["n"], "attempt": context.attempt}
+
+    def in_a_thread(payload: Mapping[str, Any], context: TaskContext) -> object:
+        """Do the same in a thread, which nobody can end before its time."""
+        kind, seconds = _part(payload, context)
+        with noted("sync" if kind == "block" else kind, payload, context):
+            THREAD.get().sleep(seconds)
+            _fail(kind)
+        return {"n": payload["n"], "attempt": context.attempt}
+
+    @contextmanager
+    def noted(kind: str, payload: Mapping[str, Any], context: TaskContext) -> Iterator[None]:
         execution = Execution(
             at=clock.monotonic(),
             who=who,
@@ -36,14 +51,26 @@ def registry_of(who: str, *, clock: Clock, history: History, block: Callable[[fl
         )
         history.executions.append(execution)
         try:
-            await _act(kind, seconds, clock=clock, block=block)
+            yield
+        except Abandoned:
+            raise
         except BaseException as error:
             execution.ended_at, execution.outcome = clock.monotonic(), type(error).__name__
             raise
         execution.ended_at, execution.outcome = clock.monotonic(), "ok"
-        return {"n": payload["n"], "attempt": context.attempt}
 
-    return Registry([Handler(name=TASK_TYPE, function=scripted, is_async=True)])
+    return Registry(
+        [
+            Handler(name=TASK_TYPE, function=scripted, is_async=True),
+            Handler(name=SYNC_TYPE, function=in_a_thread, is_async=False),
+        ]
+    )
+
+
+def _part(payload: Mapping[str, Any], context: TaskContext) -> tuple[str, float]:
+    script = payload["script"]
+    kind, seconds = script[min(context.attempt, len(script)) - 1]
+    return kind, seconds
 
 
 async def _act(kind: str, seconds: float, *, clock: Clock, block: Callable[[float], Awaitable[None]]) -> None:
@@ -53,6 +80,10 @@ async def _act(kind: str, seconds: float, *, clock: Clock, block: Callable[[floa
         await _ignore_everything(seconds, clock=clock)
     else:
         await clock.sleep(timedelta(seconds=seconds))
+    _fail(kind)
+
+
+def _fail(kind: str) -> None:
     if kind in ERRORS:
         raise ERRORS[kind](kind)
 

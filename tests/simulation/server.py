@@ -26,13 +26,14 @@ MOMENT: Final = 0.000_001
 
 
 class HostClock:
-    """The clock of a host: the loop's own time."""
+    """The clock of a host: the loop's own time, by which it is *ahead* of which no more depends than what it shows."""
 
-    def __init__(self, loop: VirtualLoop) -> None:
+    def __init__(self, loop: VirtualLoop, *, ahead: float = 0.0) -> None:
         self._loop = loop
+        self.ahead = ahead
 
     def now(self) -> datetime:
-        moment = EPOCH + timedelta(seconds=self.monotonic())
+        moment = EPOCH + timedelta(seconds=self.monotonic() + self.ahead)
         return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
     def monotonic(self) -> float:
@@ -71,11 +72,15 @@ class ServerClock(HostClock):
         self._highest_shift = max(self._highest_shift, self.shift)
 
 
-class Trap(Struct, frozen=True, eq=False):
-    """What happens to whoever is the next to get something by a call of *method*, as soon as that is carried out."""
+class Trap(Struct, eq=False):
+    """What happens to whoever is the next to get something by a call of *method*, as soon as that is carried out.
+
+    It springs *times* times.
+    """
 
     method: str
     spring: Callable[[str], None]
+    times: int = 1
 
 
 class Server:
@@ -158,7 +163,9 @@ class Server:
         for task_id, before in stored.items():
             self._note_step(who, task_id, before, owners[task_id])
         for trap in [trap for trap in self.traps if trap.method == method and _is_something(answer)]:
-            self.traps.remove(trap)
+            trap.times -= 1
+            if not trap.times:
+                self.traps.remove(trap)
             trap.spring(who)
         if isinstance(answer, Fetch):
             self._note_sweep(who, arguments[0], answer)

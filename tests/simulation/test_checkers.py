@@ -7,14 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.domain.status import TERMINAL, TaskStatus
-from tests.simulation import tampering
+from tests.simulation import mischief, tampering
 from tests.simulation.checkers import ALWAYS, WITHIN_PROMISE, findings
 from tests.simulation.history import History
 from tests.simulation.run import run_seed
 
 S = TaskStatus
 NEEDED = {(S.RUNNING, S.RETRYING), (S.RUNNING, S.DEAD_LETTERED), (S.RUNNING, S.SUCCEEDED), (S.DEAD_LETTERED, S.QUEUED)}
-TRIES = 300
+TRIES = 500
 
 
 PLANTED: dict[str, tuple[Callable[[History], None], ...]] = {
@@ -50,6 +50,7 @@ PLANTED: dict[str, tuple[Callable[[History], None], ...]] = {
         tampering.hears_in_another_order,
         tampering.gives_up_waiting,
         tampering.waits_too_long,
+        mischief.is_not_told_of_its_deafness,
     ),
     "C15": (
         tampering.records_for_another,
@@ -58,10 +59,19 @@ PLANTED: dict[str, tuple[Callable[[History], None], ...]] = {
         tampering.cancels_unasked,
         tampering.gives_up_too_soon,
         tampering.mixes_up_results,
+        mischief.records_that_it_was_stopped,
     ),
-    "C16": (tampering.answers_late, tampering.never_answers, tampering.denies_what_was_done),
+    "C16": (
+        tampering.answers_late,
+        tampering.never_answers,
+        tampering.denies_what_was_done,
+        mischief.leaves_a_question_open,
+    ),
     "C18": (tampering.keeps_a_lost_lease,),
-    "C17": (tampering.ends_by_surprise, tampering.fails_by_surprise),
+    "C17": (tampering.ends_by_surprise, tampering.fails_by_surprise, mischief.breaks_the_table),
+    "C19": (mischief.keeps_what_it_was_given, mischief.hands_back_to_nobody),
+    "C20": (mischief.purges_what_was_read,),
+    "C21": (mischief.starts_in_a_paused_queue,),
 }
 
 
@@ -73,8 +83,9 @@ def whole() -> History:
         moves = {(step.before.status, step.after.status) for step in history.steps if step.before}
         has_wait = any(deed.what == "wait" and deed.status in TERMINAL for deed in history.deeds)
         has_key = any(one.key and one.answer == "created" for one in history.submissions)
+        has_block = any(one.kind == "block" for one in history.executions)
         has_letter = history.remains is not None and bool(history.remains.letters)
-        if history.terms.is_calm and moves >= NEEDED and has_wait and has_key and has_letter:
+        if history.terms.is_calm and moves >= NEEDED and has_wait and has_key and has_letter and not has_block:
             assert not findings(history)
             return history
     raise AssertionError(f"no run of {TRIES} has what these tests need")

@@ -1,21 +1,15 @@
 """Each edit of planted.txt breaks a promise, and some seed of a thousand shows it."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import pytest
 
-from tests.contract.run_mutants import Mutant, Tree
+from tests.contract.run_mutants import Mutant
+from tests.mutants.ahead import found_ahead
 from tests.simulation.run_planted import JOBS, SEEDS, Catch, Grounds, read_planted
 
-EDITS = read_planted()
-FEWEST = 25
 HOURS = 100_000
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    return Tree(tmp_path_factory.mktemp("tree"))
 
 
 @pytest.fixture(scope="module")
@@ -24,24 +18,16 @@ def caught(
 ) -> Iterator[Mapping[Mutant, Future[Catch]]]:
     """What the chosen tests of this module ask for, found out by as many threads as there is room for."""
     grounds = Grounds(tmp_path_factory.mktemp("grounds"), copies=JOBS)
-    chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    edits = [params["planted"] for params in chosen if isinstance(params.get("planted"), Mutant)]
-    with ThreadPoolExecutor(JOBS) as pool:
-        yield {edit: pool.submit(grounds.judge, edit, seeds=SEEDS) for edit in edits}
-        pool.shutdown(cancel_futures=True)
 
+    def judge(planted: Mutant) -> Catch:
+        return grounds.judge(planted, seeds=SEEDS)
 
-def test_the_list_is_long_enough() -> None:
-    assert len(EDITS) >= FEWEST
-
-
-@pytest.mark.parametrize("edit", EDITS, ids=str)
-def test_an_edit_fits_in_exactly_one_place(edit: Mutant, tree: Tree) -> None:
-    assert tree.edited(edit) != (tree.folder / edit.file).read_text()
+    with found_ahead(request.session.items, jobs=JOBS, ways={"planted": judge}) as found:
+        yield found
 
 
 @pytest.mark.timeout(HOURS)
-@pytest.mark.parametrize("planted", EDITS, ids=str)
+@pytest.mark.parametrize("planted", read_planted(), ids=str)
 def test_an_edit_is_found(planted: Mutant, caught: Mapping[Mutant, Future[Catch]]) -> None:
     catch = caught[planted].result()
 

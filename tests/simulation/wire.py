@@ -14,6 +14,7 @@ from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown
 from dtq.ports.backend import Backend
 from tests.application.link import Link, Linked, over
 from tests.simulation.chances import Random
+from tests.simulation.history import TripMade
 from tests.simulation.loop import Call
 from tests.simulation.server import HostClock, Server
 from tests.simulation.subscription import Subscription
@@ -54,17 +55,20 @@ class _Fate(Enum):
 class Wire(Link):
     """A link whose every request travels through virtual time, to be carried out by the server's own actor."""
 
-    def __init__(self, name: str, *, server: Server, random: Random) -> None:
+    def __init__(self, name: str, *, server: Server, random: Random, host: HostClock | None = None) -> None:
         super().__init__()
         self.name = name
         self.weather = FAIR
         self.downs = 0
         self.loses_what_is_under_way = False
         self.loses_next_reply = False
+        self.next_request_is_late = 0.0
+        """How many seconds longer the next request takes to arrive."""
         self._server = server
         self._random = random
         self._loop = server.loop
-        self.clock = RedisClock(HostClock(server.loop))
+        self.host = host or HostClock(server.loop)
+        self.clock = RedisClock(self.host)
         self._subscriptions: list[Subscription[Any]] = []
         self._blocking: list[Trip] = []
 
@@ -95,6 +99,7 @@ class Wire(Link):
         """Send one request, and wait for its reply as long as a driver would."""
         trip = Trip(self, call, fate=self._fate(), is_endless=method == _ENDLESS)
         sent = self._loop.time()
+        self._server.history.trips.append(TripMade(sent, self.name, method, trip.is_sent))
         trip.depart()
         if method == _ENDLESS:
             self._blocking = [trip]
@@ -163,11 +168,17 @@ class Trip:
         self._work: asyncio.Task[object] | None = None
         self._overdue: Call | None = None
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether it may reach the server, for all that its caller can know."""
+        return self._fate is not _Fate.REFUSED
+
     def depart(self) -> None:
         """Send the request."""
         limit = WAIT_TIMEOUT if self._is_endless else CALL_TIMEOUT
         self._overdue = self._loop.call_later(limit, self._fail, OutcomeUnknown(f"no answer within {limit:g} s"))
-        way = self._wire.under_way()
+        late, self._wire.next_request_is_late = self._wire.next_request_is_late, 0.0
+        way = self._wire.under_way() + late
         if self._fate is _Fate.REFUSED:
             self._loop.call_later(
                 way, self._fail, BrokerUnavailable("the connection is refused"), context=self._context

@@ -9,6 +9,7 @@ from dtq.adapters.redis.envelope import MAX_ACTS, Envelope
 from dtq.domain.errors import BrokerRefused, StepStopped
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
+from dtq.ports.answers import Broken
 from tests.adapters.redis.schema import Schema
 from tests.contract.steps import (
     LEADER,
@@ -16,6 +17,7 @@ from tests.contract.steps import (
     VISIBILITY,
     bring_to,
     claim_due,
+    create,
     held_lease,
     now,
     run,
@@ -23,7 +25,7 @@ from tests.contract.steps import (
     submit,
     take,
 )
-from tests.factories import QUEUE, WORKER, a_heartbeat, an_audit_entry, an_event
+from tests.factories import QUEUE, WORKER, a_heartbeat, an_admission, an_audit_entry, an_event
 
 
 async def replace_record(schema: Schema, task: Task) -> None:
@@ -245,3 +247,13 @@ async def test_an_act_that_stops_keeps_none_of_the_others_waiting(schema: Schema
 
 def _add_a_member(envelope: Envelope, name: str) -> None:
     envelope.add(steps=[(("SADD", envelope.key(name), "one"),)])
+
+
+async def test_a_queue_whose_depth_cannot_be_told_admits_nothing(schema: Schema) -> None:
+    admission = an_admission(now=now(schema.harness), priority=5)
+    await schema.harness.spoil(QUEUE, priority=4)
+
+    answer = await create(schema.harness, admission)
+
+    assert isinstance(answer, Broken)
+    assert await schema.harness.backend.broker.load(admission.change.after.task_id) is None

@@ -14,6 +14,9 @@ ARRIVES_WITHIN = 6.4
 """How many seconds an event may take to a watcher; one that is slow takes it up to another 3 later."""
 
 SLOW = 3.3
+TOLD_WITHIN = 1.0
+"""After how many seconds a client that keeps up knows that it hears nothing."""
+
 READ_WITHIN = 4.9
 """Before how many seconds whatever is answered with was read."""
 
@@ -37,6 +40,7 @@ def c14_watchers(history: History) -> Iterator[Finding]:
         # the word of a step that stopped half-way may be what was not written any more
         yield from _missing(watch, [step for step in ends if step.after.task_id not in history.halved])
         yield from _disorder(watch, order)
+        yield from _unaware(history, watch)
     yield from _waits(history)
 
 
@@ -49,6 +53,18 @@ def _denials(history: History) -> Iterator[Finding]:
             is_its_own = step.after.task_id == deed.about and step.who == deed.who and step.at >= deed.at
             if is_its_own and step.after.status is TaskStatus.CANCELLED:
                 yield Finding("C16", deed.about, f"it canceled it itself, and is refused: {deed}")
+
+
+def _open_questions(history: History) -> Iterator[Finding]:
+    """Nobody is told that a task may be there of which no request was sent."""
+    for submission in history.submissions:
+        if submission.answer != "OutcomeUnknown" or submission.ended_at is None:
+            continue
+        begun, ended = submission.at, submission.ended_at
+        made = [trip for trip in history.trips if trip.who == submission.who and trip.method == "create"]
+        # it may also have gone along with what was under way already
+        if not any(trip.is_sent and begun - ANSWER_WITHIN <= trip.at <= ended for trip in made):
+            yield Finding("C16", None, f"nothing of it was sent, and it is told that it may be there: {submission}")
 
 
 def _missing(watch: Watch, ends: Sequence[Step]) -> Iterator[Finding]:
@@ -65,6 +81,21 @@ def _missing(watch: Watch, ends: Sequence[Step]) -> Iterator[Finding]:
         is_told = len(before) < len(breaks) or not before or before[-1] is ControlKind.INTERRUPTED
         if step.after.version not in heard and not is_told and step.at < watch.until - late:
             yield Finding("C14", step.after.task_id, f"{watch.who} was not told of its end: {step}")
+
+
+def _unaware(history: History, watch: Watch) -> Iterator[Finding]:
+    """Whoever hears nothing for a while is told so."""
+    name = watch.who.removesuffix("-quick")
+    for fault in history.faults:
+        if fault.what != "down" or fault.whom != name:
+            continue
+        ends = (one.at for one in history.faults if one.whom == name and one.what == "end of down")
+        ended_at = next((at for at in ends if at >= fault.at), float("inf"))
+        told = [(at, message) for at, message in watch.heard if at <= fault.at + TOLD_WITHIN]
+        controls = [one.control for _, one in told if isinstance(one, Control) and one.control in _BREAKS]
+        is_long = min(ended_at, watch.until) > fault.at + TOLD_WITHIN
+        if is_long and controls and controls[-1] is not ControlKind.INTERRUPTED:
+            yield Finding("C14", None, f"{watch.who} hears nothing from {fault.at:.3f} s on, and is not told")
 
 
 def _disorder(watch: Watch, order: Mapping[str, int]) -> Iterator[Finding]:
@@ -103,6 +134,7 @@ def _late(history: History, deed: Deed, steps: Sequence[Step]) -> Iterator[Findi
 def c16_answers_in_time(history: History) -> Iterator[Finding]:
     """Each use case answers, in time, and no one is refused because of what it has done itself."""
     yield from _denials(history)
+    yield from _open_questions(history)
     for submission in history.submissions:
         if submission.ended_at is None or submission.ended_at - submission.at > ANSWER_WITHIN:
             yield Finding("C16", submission.task_id, f"no answer in time, but at {submission.ended_at}: {submission}")

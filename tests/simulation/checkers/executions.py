@@ -25,6 +25,9 @@ RETRYABLE = frozenset({"RetryableError", TIMEOUT, WORKER_LOST})
 ON_ITS_WAY = 8.0
 """After how many seconds nothing that was slow is under way any more."""
 
+HEARS_IN_TIME = timedelta(seconds=6.5)
+"""A worker from which no more than one reply is lost finds out and comes back in less, and loses nothing by that."""
+
 GIVEN_UP = frozenset({TIMEOUT, "CancelledError"})
 """What is recorded of a handler that did not end by itself."""
 
@@ -90,7 +93,10 @@ def _loses(step: Step) -> bool:
 
 def _spells(history: History, who: str) -> Iterator[tuple[float, float]]:
     """When something was wrong with *who*, and for how long what it sent then may still be on its way."""
+    comes_back = history.terms.visibility > HEARS_IN_TIME
     for fault in history.faults:
+        if fault.what.startswith("trap_unanswered at") and comes_back:
+            continue
         if fault.whom == who and not fault.what.startswith("end of"):
             ends = (one.at for one in history.faults if one.whom == who and one.what == f"end of {fault.what}")
             yield fault.at, next((at for at in ends if at >= fault.at), float("inf")) + ON_ITS_WAY
@@ -189,6 +195,8 @@ def _failure(history: History, step: Step, start: Step, execution: Execution) ->
     is_overdue = failure.error_class in GIVEN_UP and ran >= task.timeout.total_seconds() - 0.01
     if not is_overdue and failure.error_class != execution.outcome:
         yield Finding("C15", task.task_id, f"its failure {failure} is not that of {execution}")
+    if not is_overdue and failure.error_class == "CancelledError":
+        yield Finding("C15", task.task_id, f"it was stopped before its time, and that is recorded: {step}")
     if (failure.error_class in RETRYABLE) != failure.retryable and failure.error_class != "CancelledError":
         yield Finding("C15", task.task_id, f"whether this is worth a retry was judged wrong: {failure}")
     is_last = not failure.retryable or task.attempt >= task.max_attempts

@@ -97,6 +97,7 @@ def c17_no_unknown_faults(history: History) -> Iterator[Finding]:
             yield Finding("C17", None, str(one))
     for notice in history.notices:
         error = notice.details.get("error")
+        is_illegal = "IllegalChange" in str(notice.details.get("reason", ""))
         is_unknown = notice.what in {"loop_failed", "beat_failed"} and error not in EXPECTED_FAULTS
-        if is_unknown or notice.what == "recording_failed":
+        if is_unknown or is_illegal or notice.what == "recording_failed":
             yield Finding("C17", None, str(notice))

@@ -11,7 +11,7 @@ from dtq.domain.task import QueueName, Task, TaskId
 from tests.simulation.checkers.finding import Finding, is_requeue, steps_by_task
 from tests.simulation.history import History, Remains
 
-UNCLEAR = frozenset({"", "OutcomeUnknown"})
+UNCLEAR = frozenset({"", "Crashed", "OutcomeUnknown"})
 """Answers after which the task may or may not be there; without an answer, nobody knows either."""
 
 
