@@ -20,8 +20,8 @@ def test_a_run_has_its_worker_its_attempt_and_its_times() -> None:
 
     found = reason(explanation, ReasonCode.RUNNING)
     assert found.text == (
-        "attempt 1 runs on worker-00000001 since 2026-11-29 12:04:48Z, of 3; its deadline is in 18 s, "
-        "its lease in about 28 s unless extended"
+        "attempt 1 of 3 runs on worker-00000001 since 2026-11-29 12:04:48Z; its deadline is in 18 s; "
+        "its lease ends in about 28 s unless it is extended"
     )
     assert {
         "worker_id": WORKER,

@@ -151,10 +151,10 @@ def test_a_task_that_has_ended(name: str, workers: list[Heartbeat], status: Task
 
 
 def test_a_record_that_cannot_be_read() -> None:
-    explanation = explained(None, unreadable="KeyError")
+    explanation = explained(None, unreadable="the record cannot be read: KeyError")
 
     assert ["record_unreadable", "next: mend"] == codes(explanation)
-    assert "KeyError" in explanation.reasons[0].text
+    assert "the record cannot be read: KeyError" == explanation.reasons[0].text
     assert explanation.task is None
 
 

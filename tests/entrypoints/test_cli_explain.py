@@ -78,7 +78,7 @@ def test_a_task_that_runs(backend: Backend, printed: Printed) -> None:
     headline, reason, _ = explain(printed, task_id)
 
     assert headline.endswith("is running")
-    assert reason.startswith("- attempt 1 runs on worker-00000001 since 20")
+    assert reason.startswith("- attempt 1 of 5 runs on worker-00000001 since 20")
 
 
 def test_a_record_that_cannot_be_read(backend: Backend, printed: Printed) -> None:
@@ -89,7 +89,7 @@ def test_a_record_that_cannot_be_read(backend: Backend, printed: Printed) -> Non
     headline, reason, following = explain(printed, task_id)
 
     assert f"task {task_id}" == headline
-    assert "- its record cannot be read: the record is garbled" == reason
+    assert "- the record is garbled" == reason
     assert "`dtq doctor`" in following
 
 

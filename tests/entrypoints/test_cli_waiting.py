@@ -60,7 +60,7 @@ def test_a_task_that_runs(backend: Backend, printed: Printed) -> None:
     task_id = submitted(printed)
     asyncio.run(start())
 
-    assert told(printed, task_id).startswith("running: attempt 1 runs on worker-00000001 since 20")
+    assert told(printed, task_id).startswith("running: attempt 1 of 5 runs on worker-00000001 since 20")
 
 
 def test_a_reason_that_cannot_be_found_out_is_left_out(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:

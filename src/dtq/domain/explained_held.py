@@ -48,12 +48,12 @@ def _running(task: Task, holding: Holding, *, workforce: Workforce, now: datetim
         "max_attempts": task.max_attempts,
         **_lease_figures(holding, workforce),
     }
-    text = f"attempt {task.attempt} runs on {_shown(holding.owner)}"
+    text = f"attempt {task.attempt} of {task.max_attempts} runs on {_shown(holding.owner)}"
     if task.started_at is not None:
         deadline = task.started_at + task.timeout
         left = deadline - now
         when = f"in {span(left)}" if left > timedelta() else f"{span(-left)} ago"
-        text += f" since {moment_text(task.started_at)}, of {task.max_attempts}; its deadline is {when}"
+        text += f" since {moment_text(task.started_at)}; its deadline is {when}"
         figures |= {"started_at": task.started_at, "deadline_at": deadline, "deadline_in_s": tenths(left)}
     text += _lease_text(holding, workforce)
     reasons = [Reason(code=ReasonCode.RUNNING, text=text, figures=figures, about=("lease_left_s",))]
@@ -158,7 +158,7 @@ def _lease_figures(holding: Holding, workforce: Workforce) -> dict[str, Figure]:
 
 def _lease_text(holding: Holding, workforce: Workforce) -> str:
     left = _lease_left(holding, workforce)
-    return "" if left is None else f", its lease in about {span(left)} unless extended"
+    return "" if left is None else f"; its lease ends in about {span(left)} unless it is extended"
 
 
 def _shown(worker: WorkerId | str) -> str:

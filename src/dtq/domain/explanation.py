@@ -53,7 +53,7 @@ def _explained(task: Task, facts: Facts) -> tuple[list[Reason], Next]:
 
 
 def _unreadable(standing: Standing) -> tuple[list[Reason], Next]:
-    reason = Reason(code=ReasonCode.RECORD_UNREADABLE, text=f"its record cannot be read: {standing.unreadable}")
+    reason = Reason(code=ReasonCode.RECORD_UNREADABLE, text=standing.unreadable)
     text = "no worker runs it and nobody drops it; once its record is mended, it goes on: see `dtq doctor`"
     return [reason], Next(code=NextCode.MEND, text=text)
 

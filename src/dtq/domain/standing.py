@@ -15,8 +15,9 @@ class Holding(Struct, frozen=True, kw_only=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """A task without its payload, and what surrounds it; ``task`` None where its record cannot be read.
+    """A task without its payload, and what surrounds it.
 
+    ``task`` is None where its record cannot be read; then ``unreadable`` is a clause that says so.
     ``is_home`` tells whether the place that the task should be in holds it, ``on_loan`` whether a leader has taken it
     from the schedule. ``above`` counts the entries of higher priorities that nobody has read, ``before`` those of its
     own that are older; where ``before_is_whole`` is false, there are more. ``spoiled`` names the priorities, among

@@ -16,6 +16,6 @@ class Locator(Protocol):
         told with how long that has been idle. Of an entry that nobody has read, the unread entries of each higher
         priority are counted, and those before it in its own, of them no more than *count_up_to*. A priority that cannot
         be read is named in ``spoiled``; whose own it is is taken to be at home. A record that cannot be read is
-        answered with the reason. A dead letter that was discarded is at home.
+        answered with a clause that says so. A dead letter that was discarded is at home.
         """
         ...
