@@ -17,8 +17,8 @@ from dtq.ports.answers import Applied, Broken
 from dtq.ports.backend import BackendOptions
 from tests.contract.kinds import KINDS, prepared
 from tests.contract.redis_harness import RedisHarness, open_restricted_harness
-from tests.contract.steps import write
-from tests.factories import QUEUE, an_audit_entry, an_event
+from tests.contract.steps import LEADER, held_lease, now, run, seconds, submit, write
+from tests.factories import QUEUE, WORKER, an_audit_entry, an_event
 from tests.servers import RedisServer
 
 SENT = re.compile(r"""(?<!frozenset)(?:\(|\{|, )["']([A-Z]{3,})["'](?:, ["']([A-Z]+)["'])?""")
@@ -186,6 +186,47 @@ async def test_a_channel_out_of_reach_stops_a_change_before_it_is_begun(user: Us
     assert isinstance(answer, Broken)
     assert "may not run publish" in answer.reason
     assert before == await user.everything()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_change_whose_time_may_not_be_told_is_not_made(user: User, kind: str) -> None:
+    change = await prepared(user.harness, kind)
+    before = await user.everything()
+    await user.change("-time")
+
+    with pytest.raises(BrokerRefused):
+        await write(user.harness, change)
+
+    assert before == await user.everything()
+
+
+async def test_nothing_is_read_or_taken_where_the_time_may_not_be_told(user: User) -> None:
+    await submit(user.harness)
+    await submit(user.harness, delay=seconds(0.001))
+    assert await user.harness.backend.leadership.acquire(LEADER, term=seconds(10))
+    before = await user.everything()
+    await user.change("-time")
+    broker = user.harness.backend.broker
+
+    with pytest.raises(BrokerRefused):
+        await broker.fetch(QUEUE, worker=WORKER, limit=1, reap_idle=None)
+    with pytest.raises(BrokerRefused):
+        await broker.take_due(now=now(user.harness) + seconds(1), leader=LEADER, limit=1)
+
+    assert before == await user.everything()
+
+
+@pytest.mark.parametrize("command", ["hmget", "xclaim"])
+async def test_a_lease_that_may_not_be_extended_counts_neither_as_kept_nor_as_lost(user: User, command: str) -> None:
+    leases = [held_lease(await run(user.harness))]
+    broker = user.harness.backend.broker
+    await user.change(f"-{command}")
+
+    with pytest.raises(BrokerRefused):
+        await broker.extend(leases, worker=WORKER)
+
+    await user.change(f"+{command}")
+    assert [True] == [report.kept for report in await broker.extend(leases, worker=WORKER)]
 
 
 async def test_a_guard_that_may_not_be_read_stops_the_change(user: User) -> None:

@@ -14,6 +14,8 @@
 --          is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused; {5, reason} stopped.
 
 local MADE, KNOWN, MOVED, REFUSED, STOPPED = 1, 2, 3, 4, 5
+-- Asked first: where the time may not be told, nothing is done either.
+local now = redis.call('TIME')
 local remembered = tonumber(ARGV[3])
 local names
 local may, permitted = redis.acl_check_cmd, {}
@@ -142,5 +144,4 @@ for number, description in ipairs(cmsgpack.unpack(ARGV[1])) do
   if not made then answer = {STOPPED, type(answer) == 'table' and answer.err or tostring(answer)} end
   answers[number] = answer
 end
-local now = redis.call('TIME')
 return {now[1], now[2], answers}

@@ -9,6 +9,8 @@
 --          with the reason in place of a snapshot that cannot be had; a fault is {band, reason}. A band that fails
 --          leaves what the others gave.
 
+-- Asked first: where the time may not be told, nothing is done either.
+local now = redis.call('TIME')
 local group, worker, room, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local bite, budget, queue, prefix = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local names, held = cmsgpack.unpack(ARGV[9]), cmsgpack.unpack(ARGV[10])
@@ -17,7 +19,6 @@ local switch, marks, registry = KEYS[bands + 1], KEYS[bands + 2], KEYS[bands + 3
 local entries, faults = {}, {}
 
 local function answer(paused)
-  local now = redis.call('TIME')
   return {now[1], now[2], {paused, entries, faults}}
 end
 

@@ -4,6 +4,8 @@
 -- ARGV[1]  the commands (msgpack); an argument is text, or n for KEYS[n]
 -- Reply    seconds, microseconds, and the reply of each command
 
+-- Asked first: where the time may not be told, nothing is done either.
+local now = redis.call('TIME')
 local replies = {}
 for number, command in ipairs(cmsgpack.unpack(ARGV[1])) do
   local words = {}
@@ -12,5 +14,4 @@ for number, command in ipairs(cmsgpack.unpack(ARGV[1])) do
   end
   replies[number] = redis.pcall(unpack(words))
 end
-local now = redis.call('TIME')
 return {now[1], now[2], replies}

@@ -5,6 +5,8 @@
 -- ARGV[5]  the fields of a snapshot (msgpack)
 -- Reply    seconds, microseconds, and of each id, earliest first, {id, snapshot}
 
+-- Asked first: where the time may not be told, nothing is done either.
+local time = redis.call('TIME')
 local lock, schedule, claims = KEYS[1], KEYS[2], KEYS[3]
 local leader, now, count, prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local taken = {}
@@ -18,5 +20,4 @@ if redis.call('GET', lock) == leader then
     taken[#taken + 1] = {id, record.err or record}
   end
 end
-local time = redis.call('TIME')
 return {time[1], time[2], taken}
