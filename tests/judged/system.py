@@ -28,7 +28,7 @@ from dtq.ports.answers import Admission, Applied
 from dtq.ports.backend import Backend, BackendOptions
 from tests.judged import handlers
 from tests.judged.journal import PATH_VARIABLE, Journal
-from tests.judged.program import COMMAND, Program
+from tests.judged.program import COMMAND, Program, Spawn, spawn_anew
 from tests.judged.sizes import HEARTBEAT_S, VISIBILITY_S
 from tests.judged.waiting import wait_until
 from tests.servers import RedisServer
@@ -108,8 +108,16 @@ class Loop:
 class System:
     """Starts processes of one deployment, submits to it, and looks into it; a context manager that ends them all."""
 
-    def __init__(self, server: RedisServer, *, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        server: RedisServer,
+        *,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        spawn: Spawn = spawn_anew,
+    ) -> None:
         self.server = server
+        self._spawn = spawn
         self.folder = folder
         self.prefix = f"judged-{uuid4().hex[:8]}"
         self.keys = Keyspace(self.prefix)
@@ -146,7 +154,7 @@ class System:
         worker_id = WorkerId(f"worker-{uuid4().hex[:8]}")
         environment = self.environment({"DTQ_WORKER_ID": worker_id, **(settings or {})})
         arguments = ["worker", "run", "--concurrency", str(concurrency)]
-        worker = Worker(worker_id, arguments, environment=environment, folder=self.folder)
+        worker = Worker(worker_id, arguments, environment=environment, folder=self.folder, spawn=self._spawn)
         self.programs.append(worker)
         if ready:
             wait_until(
@@ -164,7 +172,7 @@ class System:
 
     def api(self, settings: Mapping[str, str] | None = None, *, ready: bool = True) -> Api:
         """Start an API and, unless told otherwise, wait until it is ready."""
-        api = Api(free_port(), environment=self.environment(settings or {}), folder=self.folder)
+        api = Api(free_port(), environment=self.environment(settings or {}), folder=self.folder, spawn=self._spawn)
         self.programs.append(api)
         if ready:
             wait_until(lambda: api.answers("/ready") or not api.alive(), within=READY_WITHIN_S, what="the API is ready")

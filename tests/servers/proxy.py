@@ -42,7 +42,10 @@ class Then(Enum):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Trap:
-    """Waits for messages that contain a word; the first *skip* of them do not count."""
+    """Waits for messages that contain a word; the first *skip* of them do not count.
+
+    ``message`` is the last that was caught, ``reply`` the last that came to a request which passed.
+    """
 
     word: bytes
     then: Then
@@ -50,7 +53,10 @@ class Trap:
     skip: int = 0
     times: int = 1
     count: int = 0
+    message: bytes = b""
+    reply: bytes = b""
     _sprung: threading.Event = field(default_factory=threading.Event)
+    _answered: threading.Event = field(default_factory=threading.Event)
 
     @property
     def sprung(self) -> bool:
@@ -61,6 +67,11 @@ class Trap:
         """Wait until it has caught all that it was set for."""
         assert self._sprung.wait(within), f"no {self.then.name} at {self.word!r} within {within:g} s"
 
+    def wait_for_reply(self, within: float) -> bytes:
+        """Wait for the reply to a request that this trap has caught, and return it."""
+        assert self._answered.wait(within), f"no reply to {self.word!r} within {within:g} s"
+        return self.reply
+
     def catches(self, message: bytes, *, is_reply: bool) -> bool:
         """Count a message; true where it is one that this trap is set for."""
         if self.sprung or is_reply is not self.in_reply or self.word not in message:
@@ -69,7 +80,13 @@ class Trap:
             self.skip -= 1
             return False
         self.count += 1
+        self.message = message
         return True
+
+    def hear(self, reply: bytes) -> None:
+        """Take note of the reply to what was caught."""
+        self.reply = reply
+        self._answered.set()
 
     def settle(self) -> None:
         """Let waiters know, once the last message that it was set for has met its fate."""
@@ -132,13 +149,19 @@ class Proxy:
         self._refuses = True
         self.cut()
 
+    def release(self) -> None:
+        """Pass on what is held and all that comes, until the next trap springs."""
+        with self._state:
+            self._holds_requests = self._holds_replies = False
+            self._state.notify_all()
+
     def heal(self) -> None:
         """Pass on what is held and all that comes, undelayed, and take every trap away."""
+        self._delay = 0.0
+        self._refuses = False
         with self._state:
-            self._delay = 0.0
-            self._holds_requests = self._holds_replies = self._refuses = False
             self._traps.clear()
-            self._state.notify_all()
+        self.release()
 
     def point_to(self, url: str) -> None:
         """Lead new connections to another server, and end those to the old one."""
@@ -238,8 +261,8 @@ class Proxy:
                 self._holds_requests = self._holds_replies = True
                 trap.settle()
             if trap is not None and trap.then is Then.CUT:
-                connection.end()
                 trap.settle()
+                connection.end()
             self._state.wait_for(lambda: connection.is_dead or not self._holds_requests)
             connection.is_subscription |= b"SUBSCRIBE" in message[:NAME_WITHIN].upper()
             connection.asked.append(trap)
@@ -256,12 +279,14 @@ class Proxy:
             # what is pushed answers no request
             is_answer = not connection.is_subscription and not message.startswith(b">")
             trap = connection.asked.popleft() if is_answer and connection.asked else None
+            if trap is not None:
+                trap.hear(message)
             if trap is not None and trap.then is Then.STOP_AFTER:
                 self._holds_requests = self._holds_replies = True
                 trap.settle()
             if trap is not None and trap.then is Then.LOSE:
-                connection.end()
                 trap.settle()
+                connection.end()
             self._state.wait_for(lambda: connection.is_dead or not self._holds_replies)
         return heard
 

@@ -67,6 +67,8 @@ def test_a_request_that_is_stopped_is_carried_out_only_once_the_line_is_healed(l
         line.heal()
         asking.join(WITHIN_S)
     assert "stopped" == direct.get(KEY)
+    assert trap.message.endswith(b"stopped\r\n")
+    assert b"+OK\r\n" == trap.wait_for_reply(WITHIN_S)
 
 
 @pytest.mark.usefixtures("direct")
