@@ -8,8 +8,8 @@ from dtq.domain.task import TaskId
 from dtq.domain.text import class_name
 from tests.application import handlers
 from tests.application.link import LOSSES, Loss
+from tests.application.unnameable import ERRORS
 from tests.application.world import World
-from tests.security.unnameable import ERRORS
 
 S = TaskStatus
 ONCE = (S.SUCCEEDED, 1)
