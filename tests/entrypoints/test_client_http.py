@@ -13,6 +13,7 @@ from dtq.domain.errors import (
     CancelRequested,
     DtqError,
     IdempotencyInProgress,
+    InvalidRequest,
     OutcomeUnknown,
     PayloadTooLarge,
     QueueFull,
@@ -25,7 +26,7 @@ from dtq.domain.errors import (
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
 from dtq.entrypoints.client.http import HttpTransport
-from dtq.entrypoints.client.refusals import UnexpectedAnswer, error_of, refusal_of
+from dtq.entrypoints.client.refusals import Refusal, UnexpectedAnswer, error_of, refusal_of
 from dtq.entrypoints.client.results import Submitted
 from dtq.entrypoints.http.errors import problem_of
 from tests.entrypoints.client_ways import KEY, SOME_ID, Greeting, a_container, over_http
@@ -195,3 +196,9 @@ def test_a_closed_sync_client_leaves_no_thread() -> None:
     client.close()
 
     assert "dtq-client" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_what_is_wrong_with_a_request_as_a_whole_is_told_in_the_servers_words() -> None:
+    error = error_of(Refusal(status=421, code="INVALID_REQUEST", detail="asked by another name"))
+
+    assert (InvalidRequest, "request: asked by another name") == (type(error), str(error))

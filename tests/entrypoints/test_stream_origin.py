@@ -1,5 +1,6 @@
 import pytest
 
+from dtq.entrypoints.api import http_of
 from dtq.entrypoints.config import SettingsError, load
 from dtq.entrypoints.http.stream_origin import OriginNotAllowed, Origins, origins_of, origins_that_act
 
@@ -114,3 +115,38 @@ def test_an_origin_is_compared_as_a_whole() -> None:
 def test_a_setting_that_is_no_origin_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="must be origins such as"):
         load(environment={"DTQ_WS_ALLOWED_ORIGINS": text})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["localhost", "LOCALHOST:8000", "dtq.localhost:1", "127.0.0.1:8000", "127.1.2.3", "[::1]:80", "", "dtq.example"],
+)
+def test_an_api_on_loopback_is_asked_by_names_that_lead_there(name: str) -> None:
+    assert Origins(frozenset({"https://dtq.example"}), is_local=True).may_be_asked(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "evil.example",
+        "evil.example:8000",
+        "127.0.0.1.evil.example",
+        "192.0.2.7",
+        "::1",
+        "[",
+        "@",
+        "evil@localhost",
+        "localhost/evil",
+    ],
+)
+def test_an_api_on_loopback_is_asked_by_no_other_name_and_one_elsewhere_by_any(name: str) -> None:
+    assert not Origins(frozenset({"*"}), is_local=True).may_be_asked(name)
+    assert Origins().may_be_asked(name)
+
+
+def test_the_server_knows_by_which_names_it_may_be_asked() -> None:
+    local, reachable = [load(environment={"DTQ_API_HOST": host}).settings for host in ("127.0.0.1", "192.0.2.7")]
+
+    answers = [http_of(settings).origins.may_be_asked("evil.example") for settings in (local, reachable)]
+
+    assert [False, True] == answers

@@ -107,11 +107,12 @@ class Served:
 
 
 @asynccontextmanager
-async def served(app: Any, notes: Recorder) -> AsyncIterator[Served]:
-    config = uvicorn_config(app, http=Impatient)
+async def served(app: Any, notes: Recorder, *, http: type[StreamHttp] | None = None) -> AsyncIterator[Served]:
+    kind = http or Impatient
+    config = uvicorn_config(app, http=kind)
     config.load()
     state = ServerState()
-    make = partial(Impatient, config=config, server_state=state, app_state={})
+    make = partial(kind, config=config, server_state=state, app_state={})
     server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
     async with server:
         yield Served(server.sockets[0].getsockname()[1], notes)

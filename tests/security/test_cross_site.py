@@ -8,6 +8,7 @@ import base64
 import httpx
 import pytest
 
+from tests.judged.system import System
 from tests.security.site import ACTS, Site, say
 
 FOREIGN = (
@@ -103,3 +104,35 @@ def test_the_page_of_the_api_may_not_be_put_into_a_frame(site: Site) -> None:
     answer: httpx.Response = site.api.http.get("/docs")
 
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("path", [*READABLE, "/ready", "/api/v1/events", "/api/v1/queues", "/docs/nowhere"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{}", "127.0.0.1.evil.example", "localhost.evil.example"]
+)
+def test_a_page_of_a_name_that_was_rebound_to_this_machine_reads_nothing(site: Site, path: str, host: str) -> None:
+    # to a browser it is the API's own page: it names no origin
+    name = host.format(site.api.http.base_url.port)
+
+    answer = site.api.http.get(path, headers={"Host": name})
+
+    assert (421, "INVALID_REQUEST") == (answer.status_code, answer.json()["code"])
+
+
+def test_a_page_of_a_name_that_was_rebound_to_this_machine_hears_nothing(site: Site) -> None:
+    for origin in ("", "Origin: http://evil.example\r\n"):
+        assert shaken(site, f"Host: evil.example\r\n{origin}").startswith(b"HTTP/1.1 421 ")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "dtq.localhost"])
+def test_whoever_asks_by_a_name_of_this_machine_reads(site: Site, host: str) -> None:
+    name = f"{host}:{site.api.http.base_url.port}"
+    for path in ("/health", "/ready", "/metrics", "/api/v1/tasks"):
+        assert 200 == site.api.http.get(path, headers={"Host": name}).status_code
+
+
+def test_a_named_origin_leads_here_and_a_star_is_no_name(system: System) -> None:
+    api = system.api({"DTQ_WS_ALLOWED_ORIGINS": "*,https://tasks.example"})
+
+    assert 200 == api.http.get("/api/v1/tasks", headers={"Host": "tasks.example"}).status_code
+    assert 421 == api.http.get("/api/v1/tasks", headers={"Host": "other.example"}).status_code

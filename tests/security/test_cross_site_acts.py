@@ -51,4 +51,4 @@ def test_a_name_that_was_rebound_to_this_machine_is_not_its_own(site: Site, path
     method = "GET" if path.endswith("events") else "POST"
 
     with site.api.http.stream(method, path, headers=headers) as answer:
-        assert 403 == answer.status_code
+        assert 421 == answer.status_code

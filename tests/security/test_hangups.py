@@ -7,7 +7,7 @@ import pytest
 from tests.security.site import Site, say
 from tests.servers.process import LOOPBACK
 
-HEAD = b"POST /api/v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 UNFINISHED = {
     "nothing": b"",
     "half a head": HEAD,
@@ -16,8 +16,8 @@ UNFINISHED = {
     "half a chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\n100\r\nabc",
     "a wrong chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\nxyz\r\n",
     "half a batch": HEAD.replace(b"tasks", b"tasks/batch") + b"Content-Length: 1000\r\n\r\n{",
-    "a stream": b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n",
-    "a wait": b"GET /api/v1/tasks/%s?wait=60 HTTP/1.1\r\nHost: x\r\n\r\n" % (b"0" * 32),
+    "a stream": b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a wait": b"GET /api/v1/tasks/%s?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"0" * 32),
 }
 
 

@@ -33,8 +33,8 @@ NO_HEADERS = {
 
 
 def asked_with(key: bytes) -> bytes:
-    head = b"POST /api/v1/dlq/purge HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\nX-API-Key: "
-    return head + key + b"\r\n\r\n"
+    head = b"POST /api/v1/dlq/purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
+    return head + b"Connection: close\r\nX-API-Key: " + key + b"\r\n\r\n"
 
 
 def test_every_wrong_key_gets_the_same_answer(guarded: Site) -> None:

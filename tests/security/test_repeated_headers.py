@@ -12,7 +12,7 @@ def asked(headers: bytes, *, request: bytes = b"POST /api/v1/tasks") -> bytes:
     return request + b" HTTP/1.1\r\nConnection: close\r\nContent-Length: " + length + b"\r\n" + headers + b"\r\n" + BODY
 
 
-HOST = b"Host: x\r\n"
+HOST = b"Host: localhost\r\n"
 JSON = b"Content-Type: application/json\r\n"
 TWICE = {
     "keys": HOST + JSON + b"Idempotency-Key: one\r\nIdempotency-Key: two\r\n",

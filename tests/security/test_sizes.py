@@ -23,8 +23,8 @@ MIB = 1024 * 1024
 SPARE_BYTES = 24 * MIB
 """How much more memory an allocator may keep for next time."""
 
-HEAD = b"POST /api/v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-SECOND = b"GET /api/v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+HEAD = b"POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+SECOND = b"GET /api/v1/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 FRAMED_WRONGLY = {
     "length and chunks": b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SECOND,
     "chunks and length": b"Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" + SECOND,

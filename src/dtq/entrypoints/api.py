@@ -18,6 +18,7 @@ from dtq.entrypoints.config import Settings
 from dtq.entrypoints.container import Container, build, take_over_logging
 from dtq.entrypoints.http import stream_protocol
 from dtq.entrypoints.http.app import create_app, prepare
+from dtq.entrypoints.http.stream_origin import origins_that_act
 from dtq.entrypoints.http.stream_protocol import StreamHttp
 from dtq.handlers.registry import Registry
 
@@ -61,6 +62,15 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+def http_of(settings: Settings) -> type[StreamHttp]:
+    """Return the protocol of an API that knows by which names it may be asked."""
+
+    class OwnHttp(StreamHttp):
+        origins = origins_that_act(settings)
+
+    return OwnHttp
+
+
 def uvicorn_config(app: Any, *, http: type[StreamHttp] = StreamHttp) -> uvicorn.Config:
     """Return how uvicorn is to serve *app*."""
     return uvicorn.Config(
@@ -88,7 +98,8 @@ async def _serve(container: Container, listener: socket.socket) -> int:
         return UNUSABLE
     except (BrokerUnavailable, TimeoutError) as error:
         log.noticed("broker_not_ready", error_class=class_name(error))
-    server = _Server(uvicorn_config(create_app(container, is_prepared=is_prepared)))
+    app = create_app(container, is_prepared=is_prepared)
+    server = _Server(uvicorn_config(app, http=http_of(container.settings())))
     loop = asyncio.get_running_loop()
 
     def stop() -> None:

@@ -83,6 +83,11 @@ def _queue_full(refusal: Refusal, _: TaskId) -> DtqError | None:
     return QueueFull(found["reason"], value=value, limit=limit, retry_after_s=refusal.retry_after_s)
 
 
+def _invalid_request(refusal: Refusal, _: TaskId) -> DtqError:
+    # what is wrong with the request as a whole has no field
+    return InvalidRequest(tuple(refusal.errors) or (FieldProblem("request", refusal.detail),))
+
+
 def _unknown_task_type(refusal: Refusal, _: TaskId) -> DtqError | None:
     found = _TYPE.search(refusal.detail)
     return None if found is None else UnknownTaskType(found["name"])
@@ -101,7 +106,7 @@ def _unavailable(refusal: Refusal, _: TaskId) -> DtqError:
 
 _ERRORS: Final[Mapping[str, Callable[[Refusal, TaskId], DtqError | None]]] = {
     "INVALID_TASK": lambda refusal, _: InvalidTask(tuple(refusal.errors)),
-    "INVALID_REQUEST": lambda refusal, _: InvalidRequest(tuple(refusal.errors)),
+    "INVALID_REQUEST": _invalid_request,
     "UNKNOWN_TASK_TYPE": _unknown_task_type,
     "PAYLOAD_TOO_LARGE": _payload_too_large,
     "QUEUE_FULL": _queue_full,

@@ -13,6 +13,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from dtq.entrypoints.http.errors import MEDIA_TYPE, NO_SNIFFING, problem_text
+from dtq.entrypoints.http.stream_origin import Origins
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """How large the first line and the headers of a request may be together, trailers included."""
@@ -27,6 +28,10 @@ _TOO_LARGE: Final = f"the first line and the headers of the request are larger t
 _TOO_SLOW: Final = "the request did not arrive in time"
 _MALFORMED: Final = "this is no HTTP request"
 _NOT_ONE_HOST: Final = "a request of HTTP/1.1 names one Host"
+_OTHER_NAME: Final = (
+    "only this machine can reach this API, and the name that it is asked by is none of this machine:"
+    " DTQ_WS_ALLOWED_ORIGINS names the origins that lead here"
+)
 
 
 class _TooLarge(Exception):
@@ -35,6 +40,10 @@ class _TooLarge(Exception):
 
 class _NotOneHost(Exception):
     """Leaves the parser as well: who is asked is not said, or twice (RFC 9112, section 3.2)."""
+
+
+class _OtherName(Exception):
+    """Leaves the parser as well: whoever is asked, it is not this API."""
 
 
 class _Stage(Enum):
@@ -46,8 +55,12 @@ class _Stage(Enum):
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """HTTP/1.1 of uvicorn that refuses heads without measure with 431, and clients that fall silent with 408."""
+    """HTTP/1.1 of uvicorn that refuses heads without measure with 431, and clients that fall silent with 408.
 
+    What asks for a host that cannot be this API, as ``origins`` know it, is refused with 421.
+    """
+
+    origins = Origins()
     head_within = HEAD_WITHIN
     body_within = BODY_WITHIN
 
@@ -55,7 +68,7 @@ class BoundedHttp(HttpToolsProtocol):
     _waiting: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _unfinished_bytes = 0
-    _malformed = _MALFORMED
+    _refusal = (HTTPStatus.BAD_REQUEST, _MALFORMED)
     _was_paused = False
     _is_left = False
 
@@ -104,10 +117,13 @@ class BoundedHttp(HttpToolsProtocol):
         """Begin to serve the request."""
         self._unfinished_bytes = 0
         self._stage = _Stage.BODY
-        hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
-            self._malformed = _NOT_ONE_HOST
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._refusal = (HTTPStatus.BAD_REQUEST, _NOT_ONE_HOST)
             raise _NotOneHost
+        if hosts and not self.origins.may_be_asked(hosts[0].decode("latin-1")):
+            self._refusal = (HTTPStatus.MISDIRECTED_REQUEST, _OTHER_NAME)
+            raise _OtherName
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -139,7 +155,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _TOO_LARGE)
         else:
-            self._refuse(HTTPStatus.BAD_REQUEST, self._malformed)
+            self._refuse(*self._refusal)
 
     def _finished(self, size: int) -> None:
         """Count what the parser handed over: what it has not is unfinished, and kept by it."""

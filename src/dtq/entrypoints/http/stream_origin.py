@@ -49,6 +49,17 @@ class Origins(Struct, frozen=True):
             return origin
         raise OriginNotAllowed(origin or _CROSS_SITE)
 
+    def may_be_asked(self, host: str) -> bool:
+        """Tell whether what a request calls its host may be this API: elsewhere than on one machine, anything may."""
+        if not self.is_local or not host:
+            return True
+        try:
+            asked = urlsplit(f"//{host.lower()}")
+        except ValueError:
+            return False
+        is_a_host = asked.netloc == host.lower() and "@" not in host
+        return is_a_host and self._leads_here(asked.hostname or "")
+
     def _is_own(self, origin: str, *, host: str) -> bool:
         try:
             asking = urlsplit(origin.lower())
