@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from dtq.adapters.redis.broker import RedisBroker
 from dtq.adapters.redis.codec import UnreadableRecord
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import NO_VERSION, QueueName, TaskId, WorkerId
@@ -42,6 +44,36 @@ async def test_more_foreign_entries_than_are_asked_for_hide_no_act(schema: Schem
         await add(schema, schema.keys.audit, {"x": "y"})
 
     assert [act] == list(await schema.harness.backend.audit.recent(limit=2))
+
+
+def counted(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Take note of each trip that the adapter makes from now on."""
+    broker = schema.harness.backend.broker
+    assert isinstance(broker, RedisBroker)
+    client, trips = broker._link.client, list[str]()  # noqa: SLF001 - trips show nowhere else
+    call = client.call
+
+    async def call_and_count(*command: Any, **named: Any) -> Any:
+        trips.append(command[0])
+        return await call(*command, **named)
+
+    monkeypatch.setattr(client, "call", call_and_count)
+    return trips
+
+
+async def test_however_little_is_asked_for_many_foreign_entries_are_passed_in_few_trips(
+    schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act, task = an_audit_entry(), await submit(schema.harness)
+    await schema.harness.backend.audit.record(act)
+    for number in range(300):
+        await add(schema, schema.keys.audit, {"x": "y"})
+        await schema.call("ZADD", schema.keys.recent, 10**14 + number, f"nobody-{number}")
+    trips = counted(schema, monkeypatch)
+
+    assert [act] == list(await schema.harness.backend.audit.recent(limit=1))
+    assert [bare(task)] == list(await schema.harness.backend.broker.recent(queue=None, status=None, limit=1))
+    assert ["XREVRANGE"] * 2 + ["ZREVRANGE"] * 2 == trips
 
 
 async def test_a_foreign_dead_letter_is_malformed_and_hides_no_other(schema: Schema) -> None:

@@ -71,7 +71,7 @@ class RedisAuditLog:
             entries += [entry for entry in read if entry is not None]
             if len(chunk) < size:
                 break
-            begin = f"({chunk[-1][0]}"
+            begin, size = f"({chunk[-1][0]}", CHUNK
         return entries[:limit]
 
     async def record(self, entry: AuditEntry) -> None:

@@ -86,9 +86,9 @@ async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | No
         return task.queue == (queue or task.queue) and task.status is (status or task.status)
 
     matching: list[Task] = []
-    # without a filter the first ids do; with one, many may have to be looked at
-    chunk = CHUNK if queue or status else min(limit, CHUNK)
-    for first in range(0, MAX_RECENT, chunk):
+    # without a filter the first ids do, unless they are of nobody; with one, many may have to be looked at
+    first, chunk = 0, CHUNK if queue or status else min(limit, CHUNK)
+    while first < MAX_RECENT:
         last = min(first + chunk, MAX_RECENT) - 1
         ids = await link.client.call("ZREVRANGE", link.keys.recent, first, last)
         wanted = ids if chunk < CHUNK else await _of_interest(link, ids, queue=queue, status=status)
@@ -97,6 +97,7 @@ async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | No
         matching += [task for task in found if task is not None and matches(task)]
         if len(matching) >= limit or len(ids) < chunk:
             break
+        first, chunk = last + 1, CHUNK
     return matching[:limit]
 
 
