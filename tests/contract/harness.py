@@ -69,6 +69,10 @@ class Harness(Protocol):
         """Make the backend forget who owns the entries of a queue, and that they were ever read."""
         ...
 
+    async def disown(self, task_id: TaskId) -> None:
+        """Make the backend forget who owns a task's entry, which was read, and stays where it is."""
+        ...
+
     async def spoil(self, queue: QueueName, *, priority: int) -> None:
         """Make one priority of a queue unreadable, for good."""
         ...

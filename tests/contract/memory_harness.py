@@ -75,6 +75,11 @@ class MemoryHarness:
         for stream in self._state.queue(queue).bands.values():
             stream.forget_owners()
 
+    async def disown(self, task_id: TaskId) -> None:
+        task = self._state.task(task_id)
+        if task is not None and task.entry_id is not None:
+            self._state.stream(task.queue, task.priority).held.pop(task.entry_id, None)
+
     async def spoil(self, queue: QueueName, *, priority: int) -> None:
         self._state.faults.spoiled.add((queue, priority))
 

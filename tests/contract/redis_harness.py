@@ -165,6 +165,11 @@ class RedisHarness:
     async def lose_groups(self, queue: QueueName) -> None:
         await self._own.pipeline([("XGROUP", "DESTROY", stream, GROUP) for stream in self._keys.streams(queue)])
 
+    async def disown(self, task_id: TaskId) -> None:
+        task = await self._backend.broker.load(task_id)
+        if task is not None and task.entry_id is not None:
+            await self._own.call("XACK", self._keys.stream(task.queue, task.priority), GROUP, task.entry_id)
+
     async def spoil(self, queue: QueueName, *, priority: int) -> None:
         await self._own.call("SET", self._keys.stream(queue, priority), "spoiled")
 

@@ -25,7 +25,7 @@ from dtq.adapters.redis.queues import known_queues
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.survey import TRIP
 from dtq.adapters.redis.tally import count_scheduled
-from dtq.adapters.redis.task_looks import may_be_trimmed, spoiled, task_fact
+from dtq.adapters.redis.task_looks import is_missing, may_be_trimmed, oldest_letter, spoiled, task_fact
 from dtq.adapters.redis.upkeep import literal
 from dtq.domain.errors import BrokerRefused
 from dtq.domain.facts import Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
@@ -35,6 +35,7 @@ from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, WorkerId,
 Page = Sequence[Fact | Denied]
 
 _TYPES: Final = "types and lifetimes of keys"
+_TRIMS: Final = "dead letters older than the oldest that is left"
 
 
 class Pages:
@@ -46,6 +47,7 @@ class Pages:
         self._limit = limit
         self._queues: set[str] = set()
         self._reads_types = True
+        self._untold: Denied | None = None
 
     async def all(self) -> AsyncIterator[Page]:
         """Go through names, queues with their consumers and entries, the schedule, the dead letters and the counts."""
@@ -60,6 +62,8 @@ class Pages:
         for what, pages in parts:
             async for page in _told(what, pages):
                 yield page
+        if self._untold is not None:
+            yield [self._untold]
         for name in known_queues([*self._queues]):
             async for page in _told(f"consumers of {name}", self._consumers(name)):
                 yield page
@@ -144,7 +148,9 @@ class Pages:
     async def _dead(self, tasks: Sequence[Task]) -> Sequence[Fact]:
         if not tasks:
             return ()
-        (state,) = await self._link.client.pipeline([("XINFO", "STREAM", self._keys.dead_letters)])
+        first, state = await self._link.client.pipeline(oldest_letter(self._keys))
+        if isinstance(state, Rejected) and not is_missing(state):
+            self._untold = Denied(_TRIMS, str(state))
         ids = [task.dlq_entry_id or "0-1" for task in tasks]
         standing = await self._standing([Range(self._keys.dead_letters, one, one) for one in ids])
         limit = self._link.options.dead_letter_limit
@@ -153,7 +159,7 @@ class Pages:
                 task_id=task.task_id,
                 record=Record(task),
                 lettered=number in standing,
-                trimmed=may_be_trimmed(task, state, limit=limit),
+                trimmed=may_be_trimmed(task, first, state, limit=limit),
             )
             for number, task in enumerate(tasks)
         ]

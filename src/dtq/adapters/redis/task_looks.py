@@ -34,11 +34,11 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
         ("EXISTS", owner),
         ("EXISTS", keys.paused(task.queue)),
         ("XRANGE", keys.dead_letters, letter, letter),
-        ("XINFO", "STREAM", keys.dead_letters),
+        *oldest_letter(keys),
     ]
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        found, _, due, claimed, entry, pending, groups, alive, paused, letters, state = replies
+        found, _, due, claimed, entry, pending, groups, alive, paused, letters, first, state = replies
         now = record_of(found, task.task_id).task
         if now is None or now.version != task.version:
             return None
@@ -51,7 +51,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             paused=paused == 1,
             scheduled=not (due is claimed is None),
             lettered=is_of_another_type(letters) or bool(letters),
-            trimmed=may_be_trimmed(now, state, limit=letter_limit),
+            trimmed=may_be_trimmed(now, first, state, limit=letter_limit),
         )
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
@@ -77,15 +77,23 @@ def spoiled(task_id: TaskId, record: Record, *, exists: bool) -> TaskFact | None
     return None if record.is_missing else TaskFact(task_id=task_id, record=record)
 
 
-def may_be_trimmed(task: Task, state: Reply, *, limit: int) -> bool:
+def oldest_letter(keys: Keyspace) -> Sequence[Sequence[str]]:
+    """Return the commands that tell which dead letters may have been trimmed."""
+    return ("XRANGE", keys.dead_letters, "-", "+", "COUNT", "1"), ("XINFO", "STREAM", keys.dead_letters)
+
+
+def may_be_trimmed(task: Task, first: Reply, state: Reply, *, limit: int) -> bool:
     """Tell whether the dead letter of *task* may be one of those that made room for later ones."""
+    is_older = not isinstance(first, list) or not first or _is_behind(task.dlq_entry_id, first[0][0])
     if isinstance(state, Rejected):
-        # a stream that is not there has not been trimmed; what may not be asked may be so
-        return "no such key" not in str(state)
-    facts = pairs(state)
-    first = facts.get("first-entry")
-    is_older = not first or _is_behind(task.dlq_entry_id, first[0])
-    return int(facts.get("entries-added", limit + 1)) > limit and is_older
+        # a stream that is not there has not been trimmed; what may not be asked may have been
+        return is_older and not is_missing(state)
+    return is_older and int(pairs(state).get("entries-added", limit + 1)) > limit
+
+
+def is_missing(state: Rejected) -> bool:
+    """Tell whether a stream is not there, as against one that may not be asked about."""
+    return "no such key" in str(state)
 
 
 def _owner(pending: Reply) -> tuple[WorkerId | None, timedelta]:

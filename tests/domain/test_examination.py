@@ -1,0 +1,306 @@
+"""Examination: each rule by itself, from facts to findings, and which facts are no findings."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dtq.domain.audit import audited
+from dtq.domain.change import Change
+from dtq.domain.diagnoses import DIAGNOSES
+from dtq.domain.entry import entry_fields
+from dtq.domain.examination import CONSUMER_AGE, Bearings, Finding, Kind, examine
+from dtq.domain.facts import (
+    ConsumerFact,
+    CountFact,
+    EntryFact,
+    Fact,
+    HeartbeatFact,
+    KeyFact,
+    LetterFact,
+    MemberFact,
+    NameFact,
+    QueueFact,
+    Record,
+    Role,
+    TaskFact,
+)
+from dtq.domain.idempotency import IdempotencyRecord, RecordState
+from dtq.domain.remedies import BuryEntry, HandBack, Pharmacy, Register, RemoveEntry, RewriteKey, remedy
+from dtq.domain.retention import Retention, record_lifetime
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import EntryId, LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
+from tests.factories import NOW, OPERATOR, QUEUE, WORKER, a_failure, a_heartbeat, a_task
+
+OWN, OTHER = EntryId("5-0"), EntryId("6-0")
+BEARINGS = Bearings(
+    now=NOW,
+    abandoned_after=timedelta(seconds=60),
+    handed_back=timedelta(hours=12),
+    letters_kept_since=datetime(1970, 1, 1, tzinfo=UTC),
+)
+USING = Pharmacy(now=NOW, token=Version("new"), audit=audited("doctor", by=OPERATOR, at=NOW), retention=Retention())
+
+QUEUED = a_task(status=TaskStatus.QUEUED, entry_id=OWN)
+PENDING = a_task(status=TaskStatus.PENDING, entry_id=None)
+RUNNING = a_task(status=TaskStatus.RUNNING, entry_id=OWN, attempt=1, lease=LeaseToken("held"), worker_id=WORKER)
+DEAD = a_task(status=TaskStatus.DEAD_LETTERED, dlq_entry_id=OWN, attempt=1, finished_at=NOW, failure=a_failure())
+ENDED = a_task(status=TaskStatus.SUCCEEDED, attempt=1, finished_at=NOW)
+ALL = (QUEUED, PENDING, RUNNING, DEAD, ENDED)
+
+
+def found(fact: Fact, *, bearings: Bearings = BEARINGS) -> list[Finding]:
+    return [*examine(fact, bearings=bearings)]
+
+
+def kinds(fact: Fact, *, bearings: Bearings = BEARINGS) -> list[Kind]:
+    return [one.kind for one in found(fact, bearings=bearings)]
+
+
+def of_task(task: Task, **places: Any) -> TaskFact:
+    return TaskFact(task_id=task.task_id, record=Record(task), **places)
+
+
+def at_home(task: Task) -> TaskFact:
+    return of_task(task, entered=True, owner=WORKER, owner_lives=True, scheduled=True, lettered=True)
+
+
+def an_entry(task: Task | None, *, entry_id: EntryId = OWN, **rest: Any) -> EntryFact:
+    task_id = QUEUED.task_id if task is None else task.task_id
+    return EntryFact(receipt=Receipt(QUEUE, QUEUED.priority, entry_id), task_id=task_id, record=Record(task), **rest)
+
+
+def a_key(task: Task | None, *, state: RecordState, **rest: Any) -> KeyFact:
+    named = IdempotencyRecord(task_id=QUEUED.task_id, state=state, updated_at=NOW)
+    return KeyFact(**{"queue": QUEUE, "key": "k", "text": "{}", "named": named, "record": Record(task)} | rest)
+
+
+def keyed(task: Task) -> Task:
+    return replace(task, idempotency_key="k")
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_a_task_that_has_its_place_is_well(task: Task) -> None:
+    assert [] == kinds(at_home(task))
+
+
+@pytest.mark.parametrize("task", [QUEUED, PENDING, RUNNING])
+def test_a_live_task_in_no_place_is_without_a_home(task: Task) -> None:
+    assert [Kind.HOMELESS] == kinds(of_task(task))
+
+
+def test_an_ended_task_needs_no_place() -> None:
+    assert [] == kinds(of_task(ENDED))
+
+
+def test_a_record_that_cannot_be_read_is_told_with_its_reason() -> None:
+    (finding,) = found(TaskFact(task_id=TaskId("f" * 32), record=Record(fault="no such status")))
+
+    assert (Kind.UNREADABLE, True) == (finding.kind, "no such status" in finding.detail)
+    assert remedy(finding, using=USING) is None
+
+
+@pytest.mark.parametrize(
+    ("idle_s", "lives", "paused", "is_found"),
+    [
+        (60, False, False, True),
+        (59, False, False, False),
+        (60, True, False, False),
+        (60, False, True, False),
+        (12 * 3600, False, False, False),
+    ],
+)
+def test_an_owner_must_be_silent_for_long_dead_and_expected(
+    idle_s: int, *, lives: bool, paused: bool, is_found: bool
+) -> None:
+    idle = timedelta(seconds=idle_s)
+    fact = of_task(RUNNING, entered=True, owner=WORKER, owner_lives=lives, idle=idle, paused=paused)
+
+    assert ([Kind.ABANDONED] if is_found else []) == kinds(fact)
+
+
+def test_a_running_task_whose_entry_nobody_owns_is_abandoned_and_a_queued_one_is_fresh() -> None:
+    assert [Kind.ABANDONED] == kinds(of_task(RUNNING, entered=True))
+    assert [] == kinds(of_task(QUEUED, entered=True))
+
+
+def test_an_entry_that_was_read_and_has_no_owner_is_handed_back_by_nobody() -> None:
+    (finding,) = found(of_task(QUEUED, entered=True, passed=True))
+
+    assert HandBack(Receipt(QUEUE, QUEUED.priority, OWN), None) == remedy(finding, using=USING)
+
+
+def test_without_a_group_a_running_task_gets_one() -> None:
+    (finding,) = found(of_task(RUNNING, entered=True))
+
+    assert Register(QUEUE) == remedy(finding, using=USING)
+
+
+def test_a_missing_dead_letter_is_found_unless_it_may_be_trimmed_or_purged() -> None:
+    late = replace(BEARINGS, letters_kept_since=NOW + timedelta(seconds=1))
+
+    assert [Kind.LETTER_MISSING] == kinds(of_task(DEAD))
+    assert [] == kinds(of_task(DEAD, trimmed=True))
+    assert [] == kinds(of_task(DEAD), bearings=late)
+
+
+@pytest.mark.parametrize(("fact", "status"), [(of_task(QUEUED), "queued"), (of_task(DEAD), "dead_lettered")])
+def test_what_lost_its_place_gets_it_again_as_it_was(fact: TaskFact, status: str) -> None:
+    (finding,) = found(fact)
+    change = remedy(finding, using=USING)
+
+    assert isinstance(change, Change)
+    assert (status, None, None) == (change.after.status, change.after.entry_id, change.after.dlq_entry_id)
+    assert USING.audit == change.audit
+
+
+@pytest.mark.parametrize("task", [QUEUED, RUNNING])
+def test_an_entry_that_its_task_names_is_well(task: Task) -> None:
+    assert [] == kinds(an_entry(task))
+
+
+@pytest.mark.parametrize("task", [replace(QUEUED, entry_id=OTHER), PENDING, DEAD, ENDED])
+def test_an_entry_that_its_task_does_not_live_in_is_surplus(task: Task) -> None:
+    (finding,) = found(an_entry(task))
+    act = remedy(finding, using=USING)
+
+    assert Kind.SURPLUS_ENTRY is finding.kind
+    assert isinstance(act, RemoveEntry)
+    assert task == act.task
+
+
+def test_an_entry_without_a_record_is_stored_buried_or_removed() -> None:
+    fields = entry_fields(QUEUED) | {"payload": "{}"}
+    facts = {
+        Change: an_entry(None, fields=fields),
+        BuryEntry: an_entry(None, fields={"task_id": "nonsense"}),
+        RemoveEntry: an_entry(None, fields=fields, cancelled=True),
+    }
+
+    for kind, fact in facts.items():
+        (finding,) = found(fact)
+        assert Kind.ORPHAN_ENTRY is finding.kind
+        assert isinstance(remedy(finding, using=USING), kind)
+
+
+def test_an_entry_whose_record_cannot_be_read_is_left_to_that() -> None:
+    assert [] == kinds(EntryFact(receipt=Receipt(QUEUE, 5, OWN), task_id="x", record=Record(fault="spoiled")))
+
+
+def test_only_a_task_that_waits_for_its_time_is_scheduled_rightly() -> None:
+    wrong = [kinds(MemberFact(task.task_id, Record(task))) for task in ALL]
+
+    assert [[Kind.STRAY_MEMBER], [], *[[Kind.STRAY_MEMBER]] * 3] == wrong
+    assert [Kind.STRAY_MEMBER] == kinds(MemberFact(QUEUED.task_id, Record()))
+    assert [] == kinds(MemberFact(QUEUED.task_id, Record(fault="spoiled")))
+
+
+def test_a_dead_letter_counts_where_its_task_names_it_or_is_gone() -> None:
+    def letter(task: Task | None) -> LetterFact:
+        return LetterFact(entry_id=OWN, task_id=DEAD.task_id, record=Record(task))
+
+    assert ([], []) == (kinds(letter(DEAD)), kinds(letter(None)))
+    for task in (QUEUED, replace(DEAD, dlq_entry_id=OTHER), replace(DEAD, discarded=True, dlq_entry_id=None)):
+        assert [Kind.LETTER_SURPLUS] == kinds(letter(task))
+
+
+@pytest.mark.parametrize(
+    ("task", "state", "is_found"),
+    [
+        (keyed(QUEUED), RecordState.PROCESSING, False),
+        (keyed(ENDED), RecordState.COMPLETED, False),
+        (keyed(DEAD), RecordState.FAILED, False),
+        (None, RecordState.COMPLETED, False),
+        (None, RecordState.PROCESSING, True),
+        (keyed(ENDED), RecordState.PROCESSING, True),
+        (keyed(QUEUED), RecordState.FAILED, True),
+        (QUEUED, RecordState.PROCESSING, True),
+    ],
+)
+def test_a_key_must_tell_of_its_task(task: Task | None, state: RecordState, *, is_found: bool) -> None:
+    assert ([Kind.KEY] if is_found else []) == kinds(a_key(task, state=state))
+
+
+def test_a_key_tells_of_its_task_again_or_is_removed() -> None:
+    (wrong,) = found(a_key(keyed(ENDED), state=RecordState.PROCESSING))
+    (leaked,) = found(a_key(None, state=RecordState.PROCESSING))
+    right, none = remedy(wrong, using=USING), remedy(leaked, using=USING)
+
+    assert isinstance(right, RewriteKey)
+    assert isinstance(none, RewriteKey)
+    record = IdempotencyRecord(task_id=ENDED.task_id, state=RecordState.COMPLETED, updated_at=NOW)
+    assert (record, record_lifetime(ENDED, at=NOW, retention=Retention())) == (right.record, right.lifetime)
+    assert none.record is None
+
+
+def test_what_is_no_record_under_a_key_is_removed() -> None:
+    (finding,) = found(a_key(None, state=RecordState.PROCESSING, named=None))
+
+    assert "cannot be read" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("role", "wrong_type", "is_eternal", "kind"),
+    [
+        (Role.TASK, "", False, None),
+        (Role.BOUNDED, "", True, None),
+        (Role.TASK, "", True, Kind.ETERNAL),
+        (Role.LOCK, "", True, Kind.LOCK),
+        (Role.TASK, "string", True, Kind.WRONG_TYPE),
+        (Role.FOREIGN, "", False, Kind.FOREIGN),
+    ],
+)
+def test_a_name_is_known_has_its_type_and_a_lifetime_or_bound(
+    role: Role, wrong_type: str, kind: Kind | None, *, is_eternal: bool
+) -> None:
+    fact = NameFact(name="dtq:x", role=role, wrong_type=wrong_type, is_eternal=is_eternal)
+
+    assert ([] if kind is None else [kind]) == kinds(fact)
+
+
+@pytest.mark.parametrize("role", [Role.TASK, Role.RESULT, Role.KEY, Role.HEARTBEAT, Role.LOCK, Role.MARKS])
+def test_every_name_of_dtq_gets_a_lifetime_and_handlers_names_none(role: Role) -> None:
+    (ours,) = found(NameFact(name="dtq:x", role=role, is_eternal=True))
+    (theirs,) = found(NameFact(name="dtq:op:x", role=Role.HANDLERS, is_eternal=True))
+
+    assert remedy(ours, using=USING) is not None
+    assert remedy(theirs, using=USING) is None
+
+
+def test_a_consumer_without_a_worker_is_believed_at_an_age() -> None:
+    def consumer(idle: timedelta, *, is_known: bool = False) -> ConsumerFact:
+        return ConsumerFact(queue=QUEUE, worker=WORKER, owns=0, idle=idle, is_known=is_known)
+
+    (young,), (old,) = found(consumer(timedelta(seconds=30))), found(consumer(CONSUMER_AGE))
+    assert (CONSUMER_AGE - timedelta(seconds=30), timedelta()) == (young.ripe_in, old.ripe_in)
+    assert [] == kinds(consumer(CONSUMER_AGE, is_known=True))
+    (owning,) = found(replace(consumer(CONSUMER_AGE), owns=1))
+    assert remedy(owning, using=USING) is None
+
+
+def test_a_queue_is_registered_has_a_possible_name_and_all_groups_or_none() -> None:
+    assert [] == kinds(QueueFact(name="mail", is_registered=True, groups=0, bands=10))
+    assert [] == kinds(QueueFact(name="mail", is_registered=True, groups=10, bands=10))
+    assert [Kind.GROUP] == kinds(QueueFact(name="mail", is_registered=True, groups=9, bands=10))
+    assert [Kind.UNREGISTERED] == kinds(QueueFact(name="mail", is_registered=False, groups=9, bands=10))
+    assert [Kind.BAD_NAME] == kinds(QueueFact(name="No Queue", is_registered=True))
+
+
+@pytest.mark.parametrize(("text", "is_found"), [("2", False), ("3", True), ("two", True), ("", True), ("9" * 40, True)])
+def test_a_count_must_be_the_number_there_is(text: str, *, is_found: bool) -> None:
+    assert ([Kind.COUNT] if is_found else []) == kinds(CountFact(queue=QueueName("mail"), text=text, counted=2))
+
+
+def test_a_heartbeat_is_listed_readable_and_not_of_the_future() -> None:
+    beat = replace(a_heartbeat(), last_heartbeat=NOW)
+    future = replace(beat, last_heartbeat=NOW + timedelta(seconds=2))
+
+    assert [] == kinds(HeartbeatFact(worker=WORKER, heartbeat=beat, is_known=True))
+    assert [Kind.HEARTBEAT] == kinds(HeartbeatFact(worker=WORKER, heartbeat=beat, is_known=False))
+    assert [Kind.CLOCKS] == kinds(HeartbeatFact(worker=WORKER, heartbeat=future, is_known=True))
+    assert [Kind.UNREADABLE] == kinds(HeartbeatFact(worker=WorkerId("w"), heartbeat=None, is_known=True))
+
+
+def test_every_kind_has_its_words() -> None:
+    assert list(Kind) == list(DIAGNOSES)
