@@ -18,7 +18,7 @@ COUNTED: Final = 1000
 
 
 class ExplanationService:
-    """Says why a task is not running. A call answers within some 8 seconds, or raises BrokerUnavailable."""
+    """Says why a task is not running. A call answers within some 4 seconds, or raises BrokerUnavailable."""
 
     def __init__(self, locator: Locator, *, workers: WorkerService, clock: Clock) -> None:
         self._locator = locator
@@ -28,14 +28,15 @@ class ExplanationService:
     async def explain(self, task_id: str) -> Explanation:
         """Say why a task is not running, and what happens next. Raises TaskNotFound."""
         known = known_task_id(task_id)
-        standing = await Patience(self._clock).read(partial(self._locator.locate, known, count_up_to=COUNTED))
+        patience = Patience(self._clock)
+        standing = await patience.read(partial(self._locator.locate, known, count_up_to=COUNTED))
         if standing is None:
             raise TaskNotFound(known)
         # whoever works is of no interest to what has ended, or cannot be read
         is_alive = standing.task is not None and not standing.task.is_terminal
         facts = Facts(
             standing=standing,
-            heartbeats=await self._workers.heard() if is_alive else (),
+            heartbeats=await self._workers.heard(patience=patience) if is_alive else (),
             heartbeat_interval=self._workers.heartbeat_interval,
             handed_back=HANDED_BACK,
             now=self._clock.now(),

@@ -58,9 +58,9 @@ class WorkerService:
         living = [one for one in heard if is_active(liveness(one, now=now, interval=self.heartbeat_interval))]
         return sum(one.queue == queue for one in living)
 
-    async def heard(self) -> Sequence[Heartbeat]:
-        """Return every sign of life that is stored."""
-        patience = Patience(self._clock)
+    async def heard(self, *, patience: Patience | None = None) -> Sequence[Heartbeat]:
+        """Return every sign of life that is stored; *patience* is that of the use case which this is a part of."""
+        patience = patience or Patience(self._clock)
         views = await self._views(await patience.read(self._workers.known), patience)
         return [view.heartbeat for view in views if view.heartbeat is not None]
 
