@@ -217,7 +217,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     is_calm: bool
     concurrency: int
     retry: RetryPolicy
-    visibility: timedelta
+    visibility: timedelta = timedelta(seconds=30)
     """After how long a silence a worker counts as lost."""
     recovery: float
     """Within how many seconds after the last fault everything must have ended."""

@@ -56,7 +56,9 @@ def _denials(history: History) -> Iterator[Finding]:
 
 
 def _open_questions(history: History) -> Iterator[Finding]:
-    """Nobody is told that a task may be there of which no request was sent."""
+    """Nobody is told that a task may be there of which no request was sent, as far as anybody noted the requests."""
+    if not history.trips:
+        return
     for submission in history.submissions:
         if submission.answer != "OutcomeUnknown" or submission.ended_at is None:
             continue
