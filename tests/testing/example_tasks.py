@@ -59,3 +59,9 @@ def broken_in_thread(payload: dict[str, Any], ctx: TaskContext) -> None:
 async def no_json(payload: dict[str, Any], ctx: TaskContext) -> object:
     del payload, ctx
     return object()
+
+
+@task("cancels_itself")
+async def cancels_itself(payload: dict[str, Any], ctx: TaskContext) -> None:
+    del payload, ctx
+    raise asyncio.CancelledError

@@ -151,6 +151,7 @@ async def test_a_running_handler_times_out_on_the_tests_clock(dtq_app: App) -> N
     (ended,) = await draining
 
     assert "TimeoutError" == ended.error_class
+    assert [] == dtq_app.errors
 
 
 async def test_work_without_end_is_noticed(dtq_app: App) -> None:
@@ -158,6 +159,27 @@ async def test_work_without_end_is_noticed(dtq_app: App) -> None:
 
     with pytest.raises(TooMuchWork, match="more than 3 attempts"):
         await dtq_app.drain(limit=3)
+
+    (task,) = dtq_app.enqueued("flaky")
+    assert (3, 3) == (len(dtq_app.errors), task.attempt)
+
+
+async def test_as_many_attempts_as_may_run_are_not_too_many(dtq_app: App) -> None:
+    await dtq_app.client.submit("flaky", {"fails": 2})
+
+    (ended,) = await dtq_app.drain(limit=3)
+
+    assert (3, True) == (ended.attempt, ended.succeeded)
+
+
+async def test_what_was_one_too_many_runs_in_the_next_drain(dtq_app: App) -> None:
+    await dtq_app.client.submit("flaky", {"fails": 1})
+    with pytest.raises(TooMuchWork):
+        await dtq_app.drain(limit=1)
+
+    (ended,) = await dtq_app.drain(limit=1)
+
+    assert (2, True) == (ended.attempt, ended.succeeded)
 
 
 def test_everything_works_without_an_event_loop(dtq_sync_app: SyncApp) -> None:

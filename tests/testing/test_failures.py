@@ -50,3 +50,12 @@ async def test_a_failure_without_an_error_is_logged_too(dtq_app: App, caplog: py
     assert f"({ended.task_id}) failed: ResultNotSerializable: " in record.getMessage()
     assert record.exc_info is None
     assert [] == dtq_app.errors
+
+
+async def test_a_handler_that_raises_a_cancellation_of_its_own_has_failed(dtq_app: App) -> None:
+    await dtq_app.client.submit("cancels_itself")
+
+    (ended,) = await dtq_app.drain()
+
+    assert "CancelledError" == ended.error_class
+    assert ["CancelledError"] == [type(error).__name__ for error in dtq_app.errors]

@@ -83,7 +83,7 @@ def test_a_misspelt_task_type_is_no_assertion(dtq_sync_app: SyncApp, ask: str) -
         getattr(dtq_sync_app, ask)("gret")
 
     assert [
-        "known here are: broken_in_thread, flaky, greet, greet_in_thread, hang, never, no_json"
+        "known here are: broken_in_thread, cancels_itself, flaky, greet, greet_in_thread, hang, never, no_json"
     ] == error.value.__notes__
     with pytest.raises(UnknownTaskType):
         dtq_sync_app.assert_enqueued("gret", count=0)

@@ -174,10 +174,11 @@ class _Attempts:
 
     async def next(self) -> bool:
         """Run one task that is due now; return whether there was one."""
-        if not await self._runner.run_one(patience=self._patience):
+        may_run = self._number < self._limit
+        if not await self._runner.run_one(patience=self._patience, may_run=may_run):
             return False
         self._number += 1
-        if self._number > self._limit:
+        if not may_run:
             raise TooMuchWork(f"more than {self._limit} attempts were due: raise limit, or look for tasks without end")
         return True
 

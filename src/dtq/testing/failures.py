@@ -1,5 +1,6 @@
 """Why handlers failed: a test shows what production leaves out of its logs."""
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Iterator
@@ -73,9 +74,20 @@ class Failures:
         try:
             yield
         except BaseException as error:
-            self.errors.append(error)
-            self._of_attempts[ctx.task_id, ctx.attempt] = error
+            if not _was_asked_to_stop(error):
+                self.errors.append(error)
+                self._of_attempts[ctx.task_id, ctx.attempt] = error
             raise
+
+
+def _was_asked_to_stop(error: BaseException) -> bool:
+    """Tell whether *error* only carries out that somebody has canceled the handler."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        # a sync handler has a thread, and no loop: nobody can cancel it
+        return False
+    return issubclass(type(error), asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _of_the_handler(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:

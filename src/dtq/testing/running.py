@@ -76,14 +76,17 @@ class Runner:
             run=self._crew.running.begin,
         )
 
-    async def run_one(self, *, patience: float) -> bool:
-        """Run one task that is due now; return whether there was one.
+    async def run_one(self, *, patience: float, may_run: bool = True) -> bool:
+        """Run one task that is due now, unless it may not be run; return whether there was one.
 
         Raises StillRunning where its handler has not ended after *patience* seconds of real time.
         """
         await self._promote()
         for queue in await self._backend.queues.names():
             fetched = await self._backend.broker.fetch(queue, worker=WORKER, limit=1, reap_idle=self._abandoned_after)
+            if fetched.deliveries and not may_run:
+                await self._crew.hand_back.give([delivery.receipt for delivery in fetched.deliveries])
+                return True
             if fetched.deliveries:
                 await self._starting.start(fetched.deliveries)
                 await self._until_idle(patience)
