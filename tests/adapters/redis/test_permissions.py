@@ -113,9 +113,12 @@ async def test_keys_and_channels_that_are_out_of_reach_are_named(user: User) -> 
 
 
 def _writes(harness: RedisHarness, change: Change) -> set[str]:
+    """The commands of a change's steps, and those that decide whether one of them is left out."""
     envelope = Envelope()
-    writer = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options)
-    return {str(command[0]).lower() for command, *_ in writer.steps(change)}
+    steps = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options).steps(change)
+    guards = [guard for _, *rest in steps for guard in rest]
+    commands = [command for command, *_ in steps] + [guard[2][0] for guard in guards]  # type: ignore[index]
+    return {str(command[0]).lower() for command in commands}
 
 
 def _keys(harness: RedisHarness, change: Change) -> set[str]:

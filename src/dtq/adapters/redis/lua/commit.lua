@@ -91,22 +91,28 @@ local function against(guard, act)
 end
 
 -- Asks by name, key and perhaps a second word, once a call: an act is refused whole, or not for its permissions.
+local function ask(command)
+  local name = command[1]
+  if permitted[name] then return end
+  local first, second = KEYS[command[2]] or command[2], KEYS[command[3]]
+  local is_permitted
+  if second then
+    is_permitted = may(name, first, second)
+  elseif first then
+    is_permitted = may(name, first)
+  else
+    is_permitted = may(name)
+  end
+  if not is_permitted then error({err = 'NOPERM this user may not run ' .. string.lower(name)}) end
+  permitted[name] = true
+end
+
 local function demand(steps)
   for _, step in ipairs(steps) do
-    local command = step[1]
-    local name = command[1]
-    if not permitted[name] then
-      local first, second = KEYS[command[2]] or command[2], KEYS[command[3]]
-      local is_permitted
-      if second then
-        is_permitted = may(name, first, second)
-      elseif first then
-        is_permitted = may(name, first)
-      else
-        is_permitted = may(name)
-      end
-      if not is_permitted then error({err = 'NOPERM this user may not run ' .. string.lower(name)}) end
-      permitted[name] = true
+    ask(step[1])
+    -- what a step's own guard reads is read between the writes
+    for _, command in ipairs(step[2] and step[2][3] or {}) do
+      if command[1] ~= 'reply' then ask(command) end
     end
   end
 end
