@@ -18,7 +18,7 @@ from tests.entrypoints.driver import start_next
 
 __all__ = ["backend", "printed"]
 
-AT_LIMIT = "dtq: the list ends at its limit of 1, and there may be more: --limit N shows up to 500"
+AT_LIMIT = "dtq: the list ends at its limit of 1, and there may be more; --limit N shows up to 500"
 
 
 def test_queues_are_listed_with_their_figures(printed: Printed) -> None:

@@ -18,14 +18,13 @@ TEXT: Final = b"dtq_tasks_started_total 1\n"
 Connect = Callable[[], socket.socket]
 
 
-@pytest.fixture
-def address() -> Iterator[tuple[str, int]]:
+@pytest.fixture(scope="module")
+def address() -> tuple[str, int]:
     listener = listen(0, host=LOOPBACK)
     metrics = Page(content_type="text/plain; version=0.0.4", text=lambda: TEXT)
-    server = WorkerHttp(listener, pages={"/metrics": metrics, "/health": HEALTH})
-    server.start()
-    yield listener.getsockname()
-    server.stop()
+    WorkerHttp(listener, pages={"/metrics": metrics, "/health": HEALTH}).start()
+    host, port = listener.getsockname()
+    return host, port
 
 
 @pytest.fixture
@@ -119,16 +118,3 @@ def test_clients_that_say_nothing_hold_up_nobody_and_the_first_of_too_many_gives
 def test_a_port_that_is_taken_is_said_to_be(address: tuple[str, int]) -> None:
     with pytest.raises(OSError, match="in use"):
         listen(address[1], host=LOOPBACK)
-
-
-def test_nothing_is_served_any_more_after_the_end() -> None:
-    listener = listen(0, host=LOOPBACK)
-    port = listener.getsockname()[1]
-    server = WorkerHttp(listener, pages={"/health": HEALTH})
-    server.start()
-    assert 200 == httpx.get(f"http://{LOOPBACK}:{port}/health", timeout=WITHIN_S).status_code
-
-    server.stop()
-
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(f"http://{LOOPBACK}:{port}/health", timeout=WITHIN_S)

@@ -7,7 +7,6 @@ computes, and only code that holds the interpreter without a break keeps it from
 """
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -59,15 +58,13 @@ class _Answer(Struct, frozen=True, kw_only=True):
 
 
 class WorkerHttp:
-    """Serves pages on *listener* from ``start`` until ``stop``, or until the process ends."""
+    """Serves pages on *listener* from ``start`` until the process ends."""
 
     def __init__(self, listener: socket.socket, *, pages: Mapping[str, Page]) -> None:
         self._listener = listener
         self._pages = pages
         self._thread = Thread(target=self._live, name="dtq-http", daemon=True)
         self._is_begun = Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._ending = asyncio.Event()
         self._clients: dict[asyncio.StreamWriter, None] = {}
 
     def start(self) -> None:
@@ -75,22 +72,14 @@ class WorkerHttp:
         self._thread.start()
         self._is_begun.wait()
 
-    def stop(self) -> None:
-        """Return when nothing is served any more."""
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._ending.set)
-        self._thread.join()
-
     def _live(self) -> None:
         asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._is_begun.set()
         server = await asyncio.start_server(self._meet, sock=self._listener, limit=MAX_HEAD_BYTES)
         async with server:
-            await self._ending.wait()
+            await server.serve_forever()
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._clients) >= MAX_CLIENTS:

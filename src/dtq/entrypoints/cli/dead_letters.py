@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dtq.application.requests import MAX_LIMIT, limit_problem, queue_problem, refuse
 from dtq.entrypoints.cli.confirming import check_confirmable, confirm
-from dtq.entrypoints.cli.exits import Exit, print_error
+from dtq.entrypoints.cli.exits import Exit, print_error, tell_of_limit
 from dtq.entrypoints.cli.following import add_wait, follow
 from dtq.entrypoints.cli.output import print_answer, print_json, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_group, add_json, add_limit, add_task_ids, add_yes
@@ -112,7 +112,7 @@ def show_recent(arguments: Namespace) -> Exit:
             print_rows(headings, [_row(letter) for letter in letters], empty="no dead letters")
         if is_narrowed and len(read) < depth:
             print_error(f"dtq: only the newest {len(read)} of {depth} dead letters were looked at")
-        _tell_of_rest(shown=len(letters), of=len(found) if is_narrowed else depth)
+        tell_of_limit(len(letters), limit=arguments.limit, of=len(found) if is_narrowed else depth)
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)
@@ -188,12 +188,6 @@ def purge(arguments: Namespace) -> Exit:
 
 def _is_wanted(letter: DeadLetterBody, arguments: Namespace) -> bool:
     return arguments.queue in {None, letter.original_queue} and arguments.type in {None, letter.task_type}
-
-
-def _tell_of_rest(*, shown: int, of: int) -> None:
-    """Say on stderr that a list was cut."""
-    if shown < of:
-        print_error(f"dtq: these are the newest {shown} of {of}; --limit N shows up to {MAX_LIMIT}")
 
 
 def _row(letter: DeadLetterBody) -> tuple[object, ...]:

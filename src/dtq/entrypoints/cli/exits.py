@@ -118,12 +118,14 @@ def print_error(text: str) -> None:
     write_error(f"{clean(text, limit=2000)}\n")
 
 
-def tell_of_limit(shown: int, *, limit: int) -> None:
-    """Say on stderr that a list which looks whole may not be."""
-    if shown == limit:
-        print_error(
-            f"dtq: the list ends at its limit of {limit}, and there may be more: --limit N shows up to {MAX_LIMIT}"
-        )
+def tell_of_limit(shown: int, *, limit: int, of: int | None = None) -> None:
+    """Say on stderr that a list which looks whole is not, or may not be where it is not known *of* how many it is."""
+    if of is None:
+        is_cut, told = shown == limit, f"the list ends at its limit of {limit}, and there may be more"
+    else:
+        is_cut, told = shown < of, f"these are the newest {shown} of {of}"
+    if is_cut:
+        print_error(f"dtq: {told}; --limit N shows up to {MAX_LIMIT}")
 
 
 def _problems(error: DtqError) -> tuple[FieldProblem, ...]:

@@ -12,6 +12,7 @@ from dtq.domain.errors import DtqError, IdempotencyInProgress, OutcomeUnknown
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, exit_of, lines_of, members_of, print_error
 from dtq.entrypoints.cli.output import print_json_line, print_line
+from dtq.entrypoints.cli.streams import write_error_json
 
 Answer: TypeAlias = Submitted | DtqError
 
@@ -108,7 +109,7 @@ class Tally:
             stopped_at=self._stopped_at,
         )
         if self._as_json:
-            print_error(msgspec.json.encode(summary).decode())
+            write_error_json(msgspec.json.encode(summary))
             return
         unknown = f", {self._unknown} may have been submitted or not" if self._unknown else ""
         print_line(f"{self._submitted} submitted, {self._duplicates} already there, {self._rejected} rejected{unknown}")
