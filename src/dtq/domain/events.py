@@ -28,6 +28,9 @@ class EventType(StrEnum):
     WORKER_STALE = "WORKER_STALE"
     CONFIGURATION_CHANGED = "CONFIGURATION_CHANGED"
 
+    # as a member equals its text; the hash of enumerations is made in Python, and looked up several times a step
+    __hash__ = str.__hash__
+
 
 class Event(Struct, frozen=True, kw_only=True):
     """One thing that happened. A step of a task makes at most one event, and its id is the step's token."""

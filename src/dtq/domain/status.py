@@ -19,6 +19,9 @@ class TaskStatus(StrEnum):
     CANCELLED = "cancelled"
     EXPIRED = "expired"
 
+    # as a member equals its text; the hash of enumerations is made in Python, and looked up several times a step
+    __hash__ = str.__hash__
+
 
 class Place(Enum):
     """The one structure of a broker that keeps a task alive."""

@@ -30,6 +30,7 @@ def commands_of(change: object) -> list[str]:
     assert isinstance(change, Change)
     envelope = Envelope()
     steps = Writer(envelope, keys=KEYS, options=BackendOptions()).steps(change)
+    envelope.add(steps=steps)
     keys = dict(enumerate(envelope.keys, 1))
     return [f"{command[0]} {kind_of(keys[int(str(command[1]))])}" for command, *_ in steps]
 

@@ -123,7 +123,8 @@ def _writes(harness: RedisHarness, change: Change) -> set[str]:
 
 def _keys(harness: RedisHarness, change: Change) -> set[str]:
     envelope = Envelope()
-    Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options).steps(change)
+    writer = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options)
+    envelope.add(steps=writer.steps(change))
     return set(envelope.keys)
 
 

@@ -1,8 +1,13 @@
-"""What one call of commit.lua carries: acts, with their keys and long texts numbered. The form is in commit.lua."""
+"""What one call of commit.lua carries: acts, their keys, and the forms that acts of a kind share.
+
+Most acts of a call are of few forms, which differ in some texts and keys only. A form travels once a call, and is
+written once a process; an act is a flat list of what is its own. The layout is in commit.lua.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Final, TypeAlias, TypeVar
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -11,6 +16,8 @@ from dtq.ports.answers import TOKENS_REMEMBERED
 
 MAX_ACTS: Final = 100
 MAX_BYTES: Final = 1024 * 1024
+FORMS_KNOWN: Final = 256
+"""How many forms a process keeps written."""
 
 
 class Answered(IntEnum):
@@ -24,14 +31,19 @@ class Answered(IntEnum):
 
 
 Argument: TypeAlias = str | int | tuple[str, str] | tuple[str, int] | tuple[str]
+"""Text that belongs to the form, the number of one of the act's keys or texts, or what the script finds out."""
+
 Command: TypeAlias = tuple[Argument, ...]
-Guard: TypeAlias = Sequence[object]
+Guard: TypeAlias = tuple[Any, ...]
 Step: TypeAlias = tuple[Command] | tuple[Command, Guard]
+
+_Form: TypeAlias = tuple[int, int, tuple[Guard, ...], tuple[Step, ...]]
 
 Item = TypeVar("Item")
 Note = TypeVar("Note")
 
-_FIRST_TEXT: Final = 4
+_HEAD: Final = 3
+"""How many members of an act come before its keys: its form, version and token."""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -48,23 +60,25 @@ FIRST_REPLY: Final = ("reply", 1)
 """Stands for the reply of the act's first step."""
 
 
-def among(texts: Sequence[str], command: Command) -> Guard:
+def among(texts: Sequence[str | int], command: Command) -> Guard:
     """Require that what *command* reads is one of *texts*."""
-    return ("among", texts, (command,))
+    return ("among", tuple(texts), (command,))
 
 
 def below(limit: int, commands: Sequence[Command], *, unless: Command | None = None) -> Guard:
     """Require that what *commands* read adds up to less than *limit*; that *unless* reads 1 excuses."""
-    return ("below", limit, commands) if unless is None else ("below", limit, commands, unless)
+    return ("below", limit, tuple(commands), *(() if unless is None else (unless,)))
 
 
 class Envelope:
-    """Acts on their way to the server."""
+    """Acts on their way to the server. Numbers stand for the keys and texts of the act that is added next."""
 
     def __init__(self) -> None:
         self._acts: list[Sequence[object]] = []
+        self._forms: dict[_Form, int] = {}
         self._keys: dict[str, int] = {}
-        self._texts: list[str] = []
+        self._act_keys: dict[str, int] = {}
+        self._act_texts: list[str] = []
         self._bytes = 0
 
     @property
@@ -83,29 +97,76 @@ class Envelope:
 
     def key(self, name: str) -> int:
         """Return the number that stands for a key."""
-        return self._keys.setdefault(name, len(self._keys) + 1)
+        return self._act_keys.setdefault(name, len(self._act_keys) + 1)
 
     def text(self, text: str) -> int:
-        """Return the number that stands for a long text, which travels beside the acts."""
-        self._texts.append(text)
-        self._bytes += len(text)
-        return -(len(self._texts) + _FIRST_TEXT - 1)
+        """Return the number that stands for a text of this act, which others of its form have another of."""
+        self._act_texts.append(text)
+        return -len(self._act_texts)
+
+    def fields(self, flat: Sequence[str]) -> list[Argument]:
+        """Return names and values, in turn, with numbers for the values: the names are those of the form."""
+        words: list[Argument] = [*flat]
+        first = len(self._act_texts) + 1
+        self._act_texts += flat[1::2]
+        words[1::2] = range(-first, -first - len(flat) // 2, -1)
+        return words
 
     def add(
         self,
         *,
-        steps: Sequence[Step],
-        guards: Sequence[Guard] = (),
+        steps: Iterable[Step],
+        guards: Iterable[Guard] = (),
         record: int = 0,
         version: str = "",
         token: str = "",
     ) -> None:
         """Add one act; with a *record* it needs the *version* that this must hold, and the *token* it brings."""
-        self._acts.append((record, version, token, guards, steps))
+        form = (record, len(self._act_keys), tuple(guards), tuple(steps))
+        number = self._forms.setdefault(form, len(self._forms) + 1)
+        keys = [self._keys.setdefault(name, len(self._keys) + 1) for name in self._act_keys]
+        self._acts.append((number, version, token, *keys, *self._act_texts))
+        self._bytes += sum(map(len, self._act_texts))
+        self._act_keys, self._act_texts = {}, []
 
     def arguments(self, names: bytes) -> list[Sent]:
         """Return the script's arguments; *names* are the fields of a snapshot."""
-        return [_encode(self._acts), names, TOKENS_REMEMBERED, *self._texts]
+        forms = [_written(*form) for form in self._forms]
+        return [_encode((forms, self._acts)), names, TOKENS_REMEMBERED]
+
+
+@lru_cache(maxsize=FORMS_KNOWN)
+def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> msgspec.Raw:
+    """Write a form for commit.lua: each command with the places in it that an act fills, and from where in the act."""
+
+    def place(number: int) -> int:
+        """Return where in an act the key or text of a number stands."""
+        return _HEAD + (number if number > 0 else keys - number)
+
+    def command(words: Command) -> tuple[object, ...]:
+        if words[0] == FIRST_REPLY[0]:
+            return words
+        named, given, found = list[int](), list[int](), list[object]()
+        for at, word in enumerate(words, 1):
+            if isinstance(word, int):
+                (named if word > 0 else given).extend((at, place(word)))
+            elif isinstance(word, tuple):
+                found += (at, word)
+        return (
+            tuple(word if isinstance(word, str) else "" for word in words),
+            named,
+            given,
+            *([found] if found else ()),
+        )
+
+    def guard(given: Guard) -> tuple[object, ...]:
+        kind, bound, commands, *excuse = given
+        if kind == "among":
+            bound = tuple(text if isinstance(text, str) else place(text) for text in bound)
+        return (kind, bound, tuple(map(command, commands)), *map(command, excuse))
+
+    written = [(command(step[0]), *map(guard, step[1:])) for step in steps]
+    return msgspec.Raw(_encode((place(record) if record else 0, tuple(map(guard, guards)), written)))
 
 
 def envelopes(

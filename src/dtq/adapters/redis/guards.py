@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dtq.adapters.redis.envelope import Envelope, Guard, among, below
-from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
+from dtq.adapters.redis.keys import GROUP, Keyspace
 from dtq.adapters.redis.wire import record_prefix
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
@@ -46,13 +46,15 @@ def _guards_of(envelope: Envelope, keys: Keyspace, change: Change, requirement: 
 def is_owned(envelope: Envelope, keys: Keyspace, receipt: Receipt, *, worker: str) -> Guard:
     """Require that the group's pending list names *worker* as the owner of an entry."""
     stream = envelope.key(keys.stream(receipt.queue, receipt.priority))
-    return among(ONE, ("XPENDING", stream, GROUP, receipt.entry_id, receipt.entry_id, "1", worker))
+    entry_id = envelope.text(receipt.entry_id)
+    return among(ONE, ("XPENDING", stream, GROUP, entry_id, entry_id, "1", envelope.text(worker)))
 
 
 def is_unread(envelope: Envelope, keys: Keyspace, receipt: Receipt) -> Guard:
     """Require that nobody has read an entry."""
     stream = envelope.key(keys.stream(receipt.queue, receipt.priority))
-    return among(UNREAD, ("XPENDING", stream, GROUP, receipt.entry_id, receipt.entry_id, "1"))
+    entry_id = envelope.text(receipt.entry_id)
+    return among(UNREAD, ("XPENDING", stream, GROUP, entry_id, entry_id, "1"))
 
 
 def stands(envelope: Envelope, keys: Keyspace, receipt: Receipt) -> Guard:
@@ -63,14 +65,16 @@ def stands(envelope: Envelope, keys: Keyspace, receipt: Receipt) -> Guard:
 def has_version(envelope: Envelope, keys: Keyspace, task: Task | None, *, task_id: str) -> Guard:
     """Require that a task is stored as *task* has it; None requires that it is not stored."""
     version = "" if task is None else task.version
-    return among((version,), ("HGET", envelope.key(keys.task_prefix + task_id), "version"))
+    record = envelope.key(keys.task_prefix + task_id)
+    return among((envelope.text(version),), ("HGET", record, "version"))
 
 
-def names_task(key: int, task_id: TaskId, *, or_nothing: bool = False) -> Guard:
+def names_task(envelope: Envelope, key: int, task_id: TaskId, *, or_nothing: bool = False) -> Guard:
     """Require that an idempotency record, by the number of its key, is that of a task, in whatever state."""
-    own = record_prefix(task_id)
+    prefix = record_prefix(task_id)
+    own = envelope.text(prefix)
     texts = (own, "") if or_nothing else (own,)
-    return among(texts, ("GETRANGE", key, "0", str(len(own.encode()) - 1)))
+    return among(texts, ("GETRANGE", key, "0", str(len(prefix.encode()) - 1)))
 
 
 def admission_guards(
@@ -84,16 +88,19 @@ def admission_guards(
     task = admission.change.after
     guards: list[tuple[LimitName | None, Guard]] = []
     if task.idempotency_key is not None:
-        texts = [text for text in ("", admission.replaces, record) if text is not None]
+        texts: list[str | int] = [
+            "",
+            *[envelope.text(text) for text in (admission.replaces, record) if text is not None],
+        ]
         command = ("GET", envelope.key(keys.idempotency(task.queue, task.idempotency_key)))
         guards.append((None, among(texts, command)))
-    depths = [("XLEN", envelope.key(keys.stream(task.queue, priority))) for priority in BANDS]
+    depths = [("XLEN", envelope.key(stream)) for stream in keys.streams(task.queue)]
     guards.append(("queue_full", below(limits.queue_depth, depths)))
     if place_of(task) is Place.SCHEDULE:
         waiting = [("ZCARD", envelope.key(keys.schedule)), ("ZCARD", envelope.key(keys.claimed))]
         guards.append(("schedule_full", below(limits.scheduled, waiting)))
     queues = envelope.key(keys.queues)
-    is_known = ("HEXISTS", queues, task.queue)
+    is_known = ("HEXISTS", queues, envelope.text(task.queue))
     guards.append(("too_many_queues", below(limits.queues, [("HLEN", queues)], unless=is_known)))
     return guards
 
@@ -102,7 +109,7 @@ def _is_homeless(envelope: Envelope, keys: Keyspace, task: Task) -> Sequence[Gua
     match place_of(task):
         case Place.SCHEDULE:
             sets = (keys.schedule, keys.claimed)
-            return [among(ABSENT, ("ZSCORE", envelope.key(name), task.task_id)) for name in sets]
+            return [among(ABSENT, ("ZSCORE", envelope.key(name), envelope.text(task.task_id))) for name in sets]
         case Place.READY | Place.HELD if task.entry_id is not None:
             return [among(NONE, _entry(envelope, keys, _receipt(task)))]
         case Place.DEAD if task.dlq_entry_id is not None:
@@ -119,10 +126,11 @@ def _receipt(task: Task) -> Receipt:
 
 def _entry(envelope: Envelope, keys: Keyspace, receipt: Receipt) -> tuple[str | int, ...]:
     stream = envelope.key(keys.stream(receipt.queue, receipt.priority))
-    return ("XRANGE", stream, receipt.entry_id, receipt.entry_id)
+    entry_id = envelope.text(receipt.entry_id)
+    return ("XRANGE", stream, entry_id, entry_id)
 
 
 def _letter(envelope: Envelope, keys: Keyspace, task: Task) -> tuple[str | int, ...]:
     # an id that is missing finds nothing, as the lowest one does
-    entry_id = task.dlq_entry_id or "0-1"
+    entry_id = envelope.text(task.dlq_entry_id or "0-1")
     return ("XRANGE", envelope.key(keys.dead_letters), entry_id, entry_id)

@@ -131,7 +131,7 @@ async def release(link: Link, receipts: Collection[Receipt], *, worker: WorkerId
 
     def hand_back(envelope: Envelope, receipt: Receipt) -> None:
         stream = envelope.key(link.keys.stream(receipt.queue, receipt.priority))
-        command = ("XCLAIM", stream, GROUP, worker, "0", receipt.entry_id, "IDLE", idle, "JUSTID")
+        command = ("XCLAIM", stream, GROUP, worker, "0", envelope.text(receipt.entry_id), "IDLE", idle, "JUSTID")
         envelope.add(guards=[is_owned(envelope, link.keys, receipt, worker=worker)], steps=[(command,)])
 
     # an entry that was deleted meanwhile is claimed by nobody: an empty list, whose length is 0

@@ -55,6 +55,8 @@ class Writer:
 
     def __init__(self, envelope: Envelope, *, keys: Keyspace, options: BackendOptions) -> None:
         self._envelope = envelope
+        self._key = envelope.key
+        self._text = envelope.text
         self._keys = keys
         self._options = options
 
@@ -72,12 +74,12 @@ class Writer:
     def audit(self, entry: AuditEntry, *, count: Argument | None = None) -> Step:
         """Append an audit entry, with its own count or with one that is known only in the step."""
         command = ("XADD", self._key(self._keys.audit), "MAXLEN", "~", str(MAX_AUDIT), "*")
-        fields: list[Argument] = [*flat(audit_fields(entry))]
+        fields = self._envelope.fields(flat(audit_fields(entry)))
         return ((*command, *fields, *(() if count is None else ("count", count))),)
 
     def publish(self, event: Event, *, guard: Guard | None = None) -> Step:
         """Publish an event, where *guard* holds."""
-        command = ("PUBLISH", self._key(self._keys.events), json_text(event))
+        command = ("PUBLISH", self._key(self._keys.events), self._text(json_text(event)))
         return (command,) if guard is None else (command, guard)
 
     def bury(self, fields: Mapping[str, str], *, payload: Argument | None = None) -> Step:
@@ -85,30 +87,29 @@ class Writer:
         limit = str(self._options.dead_letter_limit)
         command = ("XADD", self._key(self._keys.dead_letters), "MAXLEN", "~", limit, "*")
         body = () if payload is None else (PAYLOAD, payload)
-        return ((*command, *flat(fields), *body),)
+        return ((*command, *self._envelope.fields(flat(fields)), *body),)
 
     def remove(self, receipt: Receipt) -> Iterator[Step]:
         """Delete an entry, then acknowledge it: a pending id without its entry heals itself, the reverse is lost."""
         stream = self._key(self._keys.stream(receipt.queue, receipt.priority))
-        yield (("XDEL", stream, receipt.entry_id),)
-        yield (("XACK", stream, GROUP, receipt.entry_id),)
-
-    def _key(self, name: str) -> int:
-        return self._envelope.key(name)
+        entry_id = self._text(receipt.entry_id)
+        yield (("XDEL", stream, entry_id),)
+        yield (("XACK", stream, GROUP, entry_id),)
 
     def _new_home(self, change: Change, payload: Argument) -> Iterator[Step]:
         after, place = change.after, place_of(change.after)
         if makes_entry(change):
             stream = self._key(self._keys.stream(after.queue, after.priority))
-            yield (("XADD", stream, "*", *flat(entry_fields(after)), PAYLOAD, payload),)
+            fields = self._envelope.fields(flat(entry_fields(after)))
+            yield (("XADD", stream, "*", *fields, PAYLOAD, payload),)
         if place is Place.SCHEDULE:
-            due = str(milliseconds(after.available_at))
-            yield (("ZADD", self._key(self._keys.schedule), due, after.task_id),)
+            due = self._text(str(milliseconds(after.available_at)))
+            yield (("ZADD", self._key(self._keys.schedule), due, self._text(after.task_id)),)
         if makes_letter(change):
             yield self.bury(dead_letter_fields(after), payload=payload)
         if change.result is not None:
             key, lifetime = self._key(self._keys.result(after.task_id)), self._options.retention.result
-            yield (("SET", key, self._envelope.text(change.result), "PX", milliseconds_text(lifetime)),)
+            yield (("SET", key, self._text(change.result), "PX", milliseconds_text(lifetime)),)
 
     def _payload(self, change: Change) -> Argument:
         """Name the payload: copied from the record where there is one, sent once where there is not."""
@@ -117,7 +118,7 @@ class Writer:
         payload = change.after.payload
         if payload is None:
             raise ValueError(f"{change.after.task_id}: neither the change nor the store has a payload")
-        return self._envelope.text(payload)
+        return self._text(payload)
 
     def _key_record(self, change: Change) -> Iterator[Step]:
         after, record = change.after, record_of(change)
@@ -125,16 +126,16 @@ class Writer:
             return
         key = self._key(self._keys.idempotency(after.queue, after.idempotency_key))
         lifetime = milliseconds_text(record_lifetime(after, at=change.at, retention=self._options.retention))
-        command = ("SET", key, json_text(record), "PX", lifetime)
+        command = ("SET", key, self._text(json_text(record)), "PX", self._text(lifetime))
         if change.starts_life:
             yield (command,)
         else:
-            yield (command, names_task(key, after.task_id, or_nothing=change.may_bind_key))
+            yield (command, names_task(self._envelope, key, after.task_id, or_nothing=change.may_bind_key))
 
     def _record(self, change: Change, payload: Argument) -> Iterator[Step]:
         after, stored = change.after, change.stored
         key = self._key(self._keys.task(after.task_id))
-        fields: list[Argument] = [*changed_fields(stored, after), "tokens", TOKENS]
+        fields: list[Argument] = [*self._envelope.fields(changed_fields(stored, after)), "tokens", TOKENS]
         if stored is None:
             fields += (PAYLOAD, payload)
         if makes_entry(change):
@@ -143,21 +144,22 @@ class Writer:
             fields += ("dlq_entry_id", FIRST_REPLY)
         yield (("HSET", key, *fields),)
         lifetime = task_lifetime(after, at=change.at, retention=self._options.retention)
-        yield (("PEXPIRE", key, milliseconds_text(lifetime)),)
+        yield (("PEXPIRE", key, self._text(milliseconds_text(lifetime))),)
 
     def _telling(self, change: Change) -> Iterator[Step]:
         after = change.after
         if change.starts_life:
             recent = self._key(self._keys.recent)
-            yield (("ZADD", recent, str(milliseconds(after.created_at)), after.task_id),)
+            made_at = self._text(str(milliseconds(after.created_at)))
+            yield (("ZADD", recent, made_at, self._text(after.task_id)),)
             yield (("ZREMRANGEBYRANK", recent, "0", str(-MAX_RECENT - 1)),)
         if makes_entry(change) or place_of(after) is Place.SCHEDULE or change.scheduled_delta:
             # counts what is scheduled, and so keeps the name of a queue that something waits in
             registry = self._key(self._keys.queues)
-            yield (("HINCRBY", registry, after.queue, str(change.scheduled_delta)),)
+            yield (("HINCRBY", registry, self._text(after.queue), str(change.scheduled_delta)),)
         if change.marks_cancelled:
             marks = self._key(self._keys.cancelled)
-            yield (("SADD", marks, after.task_id),)
+            yield (("SADD", marks, self._text(after.task_id)),)
             yield (("PEXPIRE", marks, milliseconds_text(mark_lifetime(self._options.retention))),)
         if change.audit is not None:
             yield self.audit(change.audit)
@@ -169,9 +171,11 @@ class Writer:
         if before is None:
             return
         if place_of(before) is Place.SCHEDULE and place_of(after) is not Place.SCHEDULE:
-            yield (("ZREM", self._key(self._keys.schedule), before.task_id),)
-            yield (("ZREM", self._key(self._keys.claimed), before.task_id),)
+            task_id = self._text(before.task_id)
+            yield (("ZREM", self._key(self._keys.schedule), task_id),)
+            yield (("ZREM", self._key(self._keys.claimed), task_id),)
         if before.receipt is not None and before.receipt != after.receipt:
             yield from self.remove(before.receipt)
         if before.dlq_entry_id is not None and before.dlq_entry_id != after.dlq_entry_id:
-            yield (("XDEL", self._key(self._keys.dead_letters), before.dlq_entry_id),)
+            letter = self._text(before.dlq_entry_id)
+            yield (("XDEL", self._key(self._keys.dead_letters), letter),)

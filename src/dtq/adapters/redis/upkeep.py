@@ -95,12 +95,12 @@ class RedisUpkeep:
         def renew(envelope: Envelope, task: Task) -> None:
             record = envelope.key(keys.task(task.task_id))
             lifetime = task_lifetime(task, at=at, retention=retention)
-            steps: list[Step] = [(("PEXPIRE", record, milliseconds_text(lifetime)),)]
+            steps: list[Step] = [(("PEXPIRE", record, envelope.text(milliseconds_text(lifetime))),)]
             if task.idempotency_key is not None:
                 key = envelope.key(keys.idempotency(task.queue, task.idempotency_key))
                 lifetime = record_lifetime(task, at=at, retention=retention)
-                command = ("PEXPIRE", key, milliseconds_text(lifetime))
-                steps.append((command, names_task(key, task.task_id)))
+                command = ("PEXPIRE", key, envelope.text(milliseconds_text(lifetime)))
+                steps.append((command, names_task(envelope, key, task.task_id)))
             # one that has ended meanwhile has the exact lifetime of an ended task
             guard = has_version(envelope, keys, task, task_id=task.task_id)
             envelope.add(guards=[guard], steps=steps)

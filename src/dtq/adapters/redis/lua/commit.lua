@@ -2,28 +2,34 @@
 -- server does not take back what ran before a refused command, so permission for all of them is asked for first.
 --
 -- KEYS     every key that the acts touch
--- ARGV[1]  the acts (msgpack), each {record, version, token, guards, steps}. record is the number of a task's key, 0
---          for an act on no task; version is what the record must hold; token is the version that the act brings.
--- ARGV[2]  the fields of a snapshot (msgpack); ARGV[3] how many tokens a record remembers; ARGV[4..] long texts.
--- A guard  {'among', texts, {command}}: what the command reads is one of the texts;
+-- ARGV[1]  {forms, acts} (msgpack). An act {form, version, token, keys.., texts..} is made by its form: version is what
+--          its record must hold, token the version that it brings, its keys are numbers of KEYS.
+-- ARGV[2]  the fields of a snapshot (msgpack); ARGV[3] how many tokens a record remembers.
+-- A form   {record, guards, steps}; record is the place in an act of the key of its task, 0 for an act on no task.
+-- A guard  {'among', texts, {command}}: what the command reads is one of the texts, numbers being places in the act;
 --          {'below', limit, commands, command?}: what they read adds up to less; the last one, if it reads 1, excuses.
 -- A step   {command, guard?}: it is left out where its guard does not hold.
--- An argument is text; n: KEYS[n]; -n: ARGV[n]; {'field', name}: from the record; {'reply', n}: of the n-th step;
---          {'tokens'}: the tokens that the record will remember.
+-- A command {words, keys, texts, finds?}: the words, and for those of an act's own the place in the words and in the
+--          act, in turn; a find is {'field', name}: from the record; {'reply', n}: of the n-th step; {'tokens'}: those
+--          that the record will remember. In a guard also {'reply', n} alone.
 -- Reply    seconds, microseconds, and one answer an act: {1, reply of the first step, steps left out} made; {2, snapshot} its token
 --          is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused; {5, reason} stopped.
 
 local MADE, KNOWN, MOVED, REFUSED, STOPPED = 1, 2, 3, 4, 5
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
+local VERSION, TOKEN = 2, 3
+local call, KEYS, unpack = redis.call, KEYS, unpack
 local remembered = tonumber(ARGV[3])
 local names
 local may, permitted = redis.acl_check_cmd, {}
+-- of the act that is being made
+local act, record, tokens, replies
 
-local function snapshot(record)
-  if record == 0 then return false end
+local function snapshot()
+  if not record then return false end
   names = names or cmsgpack.unpack(ARGV[2])
-  return redis.call('HMGET', KEYS[record], unpack(names))
+  return call('HMGET', record, unpack(names))
 end
 
 -- An array counts as its length, nothing as the empty text, an error as its code.
@@ -37,67 +43,69 @@ local function text_of(reply)
   return reply
 end
 
-local function joined(act)
-  local list, count = act.token, 1
-  for token in string.gmatch(act.tokens, '%S+') do
+local function joined()
+  local list, count = act[TOKEN], 1
+  for token in string.gmatch(tokens, '%S+') do
     if count == remembered then break end
     list, count = list .. ' ' .. token, count + 1
   end
   return list
 end
 
-local function resolved(argument, act)
-  if type(argument) == 'number' then
-    if argument > 0 then return KEYS[argument] end
-    return ARGV[-argument]
-  end
-  if argument[1] == 'field' then return redis.call('HGET', KEYS[act.record], argument[2]) end
-  if argument[1] == 'reply' then return act.replies[argument[2]] end
-  return joined(act)
+local function found(wanted)
+  if wanted[1] == 'field' then return call('HGET', record, wanted[2]) end
+  if wanted[1] == 'reply' then return replies[wanted[2]] end
+  return joined()
 end
 
-local function words(command, act)
-  for i = 1, #command do
-    -- most arguments are text: this loop is where the time of a large batch goes
-    if type(command[i]) ~= 'string' then command[i] = resolved(command[i], act) end
+-- Fills in what is the act's own. The words are written over by the next act of the form, which fills the same places.
+local function words(command)
+  local filled, keys, texts, finds = command[1], command[2], command[3], command[4]
+  for i = 1, #keys, 2 do filled[keys[i]] = KEYS[act[keys[i + 1]]] end
+  for i = 1, #texts, 2 do filled[texts[i]] = act[texts[i + 1]] end
+  if finds then
+    for i = 1, #finds, 2 do filled[finds[i]] = found(finds[i + 1]) end
   end
-  return unpack(command)
+  return filled
 end
 
-local function read(command, act)
-  if command[1] == 'reply' then return text_of(act.replies[command[2]]) end
-  local reply = redis.pcall(words(command, act))
+local function read(command)
+  if command[1] == 'reply' then return text_of(replies[command[2]]) end
+  local filled = words(command)
+  local reply = redis.pcall(unpack(filled))
+  if type(reply) == 'string' then return reply end
   -- what may not be read says nothing of the guard: the act stops
-  if type(reply) == 'table' and reply.err and not may(unpack(command)) then error(reply) end
+  if type(reply) == 'table' and reply.err and not may(unpack(filled)) then error(reply) end
   return text_of(reply)
 end
 
 -- Answers nil where the guard holds, and what it found where it does not.
-local function against(guard, act)
+local function against(guard)
   if guard[1] == 'among' then
-    local found = read(guard[3][1], act)
-    for _, text in ipairs(guard[2]) do
-      if text == found then return nil end
+    local text = read(guard[3][1])
+    for _, allowed in ipairs(guard[2]) do
+      if text == allowed or text == act[allowed] then return nil end
     end
-    return found
+    return text
   end
   local sum = 0
   for _, command in ipairs(guard[3]) do
-    local found = read(command, act)
-    sum = sum + (tonumber(found) or error({err = found .. ' where a number was expected'}))
+    local text = read(command)
+    sum = sum + (tonumber(text) or error({err = text .. ' where a number was expected'}))
   end
-  if sum < guard[2] or (guard[4] and read(guard[4], act) == '1') then return nil end
+  if sum < guard[2] or (guard[4] and read(guard[4]) == '1') then return nil end
   return sum
 end
 
--- Asks by name, key and perhaps a second word, once a call: an act is refused whole, or not for its permissions.
+-- Asks by name, key and perhaps a second key, once a call: an act is refused whole, or not for its permissions.
 local function ask(command)
-  local name = command[1]
+  local filled, keys = command[1], command[2]
+  local name = filled[1]
   if permitted[name] then return end
-  local first, second = KEYS[command[2]] or command[2], KEYS[command[3]]
+  local first = keys[1] == 2 and KEYS[act[keys[2]]] or filled[2]
   local is_permitted
-  if second then
-    is_permitted = may(name, first, second)
+  if keys[3] == 3 then
+    is_permitted = may(name, first, KEYS[act[keys[4]]])
   elseif first then
     is_permitted = may(name, first)
   else
@@ -108,45 +116,48 @@ local function ask(command)
 end
 
 local function demand(steps)
-  for _, step in ipairs(steps) do
-    ask(step[1])
+  for i = 1, #steps do
+    local command, guard = steps[i][1], steps[i][2]
+    ask(command)
     -- what a step's own guard reads is read between the writes
-    for _, command in ipairs(step[2] and step[2][3] or {}) do
-      if command[1] ~= 'reply' then ask(command) end
+    if guard and guard[3][1][1] ~= 'reply' then
+      for _, one in ipairs(guard[3]) do ask(one) end
     end
   end
 end
 
-local function make(description)
-  local act = {record = description[1], token = description[3], tokens = '', replies = {}}
-  if act.record > 0 then
-    local stored = redis.call('HMGET', KEYS[act.record], 'version', 'tokens')
-    act.tokens = stored[2] or ''
-    if string.find(' ' .. act.tokens .. ' ', ' ' .. act.token .. ' ', 1, true) then
-      return {KNOWN, snapshot(act.record)}
-    end
-    if (stored[1] or '') ~= description[2] then return {MOVED, snapshot(act.record)} end
+local function make(form)
+  local guards, steps = form[2], form[3]
+  record, tokens, replies = KEYS[act[form[1]]], '', {}
+  if record then
+    local stored = call('HMGET', record, 'version', 'tokens')
+    tokens = stored[2] or ''
+    if string.find(' ' .. tokens .. ' ', ' ' .. act[TOKEN] .. ' ', 1, true) then return {KNOWN, snapshot()} end
+    if (stored[1] or '') ~= act[VERSION] then return {MOVED, snapshot()} end
   end
-  for number, guard in ipairs(description[4]) do
-    local found = against(guard, act)
-    if found then return {REFUSED, number, found, snapshot(act.record)} end
+  for number = 1, #guards do
+    local text = against(guards[number])
+    if text then return {REFUSED, number, text, snapshot()} end
   end
-  demand(description[5])
+  demand(steps)
   local left_out = 0
-  for number, step in ipairs(description[5]) do
-    if step[2] and against(step[2], act) then
-      act.replies[number] = false
+  for number = 1, #steps do
+    local step = steps[number]
+    if step[2] and against(step[2]) then
+      replies[number] = false
       left_out = left_out + 1
     else
-      act.replies[number] = redis.call(words(step[1], act))
+      replies[number] = call(unpack(words(step[1])))
     end
   end
-  return {MADE, text_of(act.replies[1]), left_out}
+  return {MADE, text_of(replies[1]), left_out}
 end
 
+local forms, acts = unpack(cmsgpack.unpack(ARGV[1]))
 local answers = {}
-for number, description in ipairs(cmsgpack.unpack(ARGV[1])) do
-  local made, answer = pcall(make, description)
+for number = 1, #acts do
+  act = acts[number]
+  local made, answer = pcall(make, forms[act[1]])
   if not made then answer = {STOPPED, type(answer) == 'table' and answer.err or tostring(answer)} end
   answers[number] = answer
 end
