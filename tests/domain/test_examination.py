@@ -71,9 +71,9 @@ def an_entry(task: Task | None, *, entry_id: EntryId = OWN, **rest: Any) -> Entr
     return EntryFact(receipt=Receipt(QUEUE, QUEUED.priority, entry_id), task_id=task_id, record=Record(task), **rest)
 
 
-def a_key(task: Task | None, *, state: RecordState, **rest: Any) -> KeyFact:
-    named = IdempotencyRecord(task_id=QUEUED.task_id, state=state, updated_at=NOW)
-    return KeyFact(**{"queue": QUEUE, "key": "k", "text": "{}", "named": named, "record": Record(task)} | rest)
+def a_key(task: Task | None, *, state: RecordState, is_read: bool = True) -> KeyFact:
+    named = IdempotencyRecord(task_id=QUEUED.task_id, state=state, updated_at=NOW) if is_read else None
+    return KeyFact(queue=QUEUE, key="k", text="{}", named=named, record=Record(task))
 
 
 def keyed(task: Task) -> Task:
@@ -235,7 +235,7 @@ def test_a_key_tells_of_its_task_again_or_is_removed() -> None:
 
 
 def test_what_is_no_record_under_a_key_is_removed() -> None:
-    (finding,) = found(a_key(None, state=RecordState.PROCESSING, named=None))
+    (finding,) = found(a_key(None, state=RecordState.PROCESSING, is_read=False))
 
     assert "cannot be read" in finding.detail
 

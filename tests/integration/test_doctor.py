@@ -7,6 +7,7 @@ from typing import Any
 
 from dtq.adapters.redis.wire import heartbeat_fields
 from dtq.domain.examination import Kind
+from dtq.domain.task import TaskId
 from dtq.entrypoints.cli.exits import Exit
 from tests.contract.redis_harness import rules_of
 from tests.factories import a_heartbeat
@@ -231,13 +232,13 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
 ]
 
 
-def dead(system: System) -> str:
+def dead(system: System) -> TaskId:
     """Return a task whose dead letter is as it should be; two were made before."""
     ids = system.redis.zrange(system.keys.recent, 0, -1)
     letters = {fields["task_id"] for _, fields in system.redis.xrange(system.keys.dead_letters)}
     found = [one for one in ids if one in letters]
     doubled = [fields["task_id"] for _, fields in system.redis.xrange(system.keys.dead_letters)]
-    return str(next(one for one in found if doubled.count(one) == 1))
+    return TaskId(next(one for one in found if doubled.count(one) == 1))
 
 
 def heartbeat(worker: str) -> dict[str, str]:

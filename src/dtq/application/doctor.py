@@ -30,8 +30,8 @@ MOST_DENIED: Final = 50
 SECOND_LOOK: Final = timedelta(seconds=2)
 """How long after the first look whatever seems wrong is read again."""
 
-PAGE: Final = 250
-REST: Final = timedelta(milliseconds=4)
+PAGE: Final = 100
+REST: Final = timedelta(milliseconds=3)
 """The pause between two pages, for the others."""
 
 _BATCH: Final = 50

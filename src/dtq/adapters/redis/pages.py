@@ -34,6 +34,10 @@ from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, WorkerId,
 
 Page = Sequence[Fact | Denied]
 
+LOOKED_AT: Final = 40
+"""How many entries one script looks at: fewer than a sweep takes, since a walk through everything is in no hurry."""
+
+_REMEMBERED: Final = 200_000
 _TYPES: Final = "types and lifetimes of keys"
 _TRIMS: Final = "dead letters older than the oldest that is left"
 
@@ -48,6 +52,7 @@ class Pages:
         self._queues: set[str] = set()
         self._reads_types = True
         self._untold: Denied | None = None
+        self._standing_entries: set[tuple[str, EntryId]] = set()
 
     async def all(self) -> AsyncIterator[Page]:
         """Go through names, queues with their consumers and entries, the schedule, the dead letters and the counts."""
@@ -136,14 +141,24 @@ class Pages:
         groups = await self._through([("XINFO", "GROUPS", stream) for stream in streams])
         delivered = dict(zip(streams, map(last_delivered, groups), strict=True))
         ids = [task.entry_id or "0-1" for task in tasks]
-        pending = await self._through(
-            [("XPENDING", stream, GROUP, one, one, "1") for stream, one in zip(homes, ids, strict=True)]
-        )
+        pending = await self._pending(homes, ids, read={stream for stream, last in delivered.items() if last})
         standing = await self._standing([Range(stream, one, one) for stream, one in zip(homes, ids, strict=True)])
+        self._remember({(homes[number], EntryId(ids[number])) for number in standing})
         return [
             task_fact(task, entered=number in standing, pending=pending[number], delivered=delivered[homes[number]])
             for number, task in enumerate(tasks)
         ]
+
+    async def _pending(self, homes: Sequence[str], ids: Sequence[str], *, read: set[str]) -> Sequence[Reply]:
+        """Ask who owns entries; of a stream without a group nobody does, and its refusal would cost a connection."""
+        asked = [(stream, one) for stream, one in zip(homes, ids, strict=True) if stream in read]
+        owners = iter(await self._through([("XPENDING", stream, GROUP, one, one, "1") for stream, one in asked]))
+        return [next(owners) if stream in read else () for stream in homes]
+
+    def _remember(self, entries: set[tuple[str, EntryId]]) -> None:
+        """Keep in mind which entries are their tasks' own: most of them are, and their records are read already."""
+        if len(self._standing_entries) < _REMEMBERED:
+            self._standing_entries |= entries
 
     async def _dead(self, tasks: Sequence[Task]) -> Sequence[Fact]:
         if not tasks:
@@ -170,8 +185,8 @@ class Pages:
         # what cannot be read is told of as that, and not as empty
         found = {number for number, one in enumerate(ranges) if one.stream not in streams}
         numbers = [number for number, one in enumerate(ranges) if one.stream in streams]
-        for first in range(0, len(numbers), CHUNK):
-            part = numbers[first : first + CHUNK]
+        for first in range(0, len(numbers), LOOKED_AT):
+            part = numbers[first : first + LOOKED_AT]
             seen = await peek(self._link, [ranges[one] for one in part], limit=len(part), records=False)
             found |= {part[entry.number] for entry in seen}
         return found
@@ -215,25 +230,26 @@ class Pages:
 
     async def _entries(self, queue: QueueName, priority: int) -> AsyncIterator[Page]:
         stream = self._keys.stream(queue, priority)
-        async for chunk in walk(self._link, Range(stream), records=True):
+        async for chunk in walk(self._link, Range(stream), records=False, chunk=LOOKED_AT):
+            unknown = [one for one in chunk if (stream, one.entry_id) not in self._standing_entries]
+            records = await self._records([one.task_id for one in unknown])
             yield [
-                EntryFact(
-                    receipt=Receipt(queue, priority, one.entry_id),
-                    task_id=one.task_id,
-                    record=record_of(one.values, one.task_id),
-                    fields={"task_id": one.task_id},
-                )
-                for one in chunk
+                EntryFact(receipt=Receipt(queue, priority, one.entry_id), task_id=one.task_id, record=record)
+                for one, record in zip(unknown, records, strict=True)
             ]
 
     async def _letters(self) -> AsyncIterator[Page]:
-        async for chunk in walk(self._link, Range(self._keys.dead_letters), records=True):
+        async for chunk in walk(self._link, Range(self._keys.dead_letters), records=False, chunk=LOOKED_AT):
+            records = await self._records([one.task_id for one in chunk])
             yield [
-                LetterFact(
-                    entry_id=EntryId(one.entry_id), task_id=one.task_id, record=record_of(one.values, one.task_id)
-                )
-                for one in chunk
+                LetterFact(entry_id=EntryId(one.entry_id), task_id=one.task_id, record=record)
+                for one, record in zip(chunk, records, strict=True)
             ]
+
+    async def _records(self, ids: Sequence[TaskId]) -> Sequence[Record]:
+        # not by the script that looks at the entries: it would hold the server for as long as it reads records
+        replies = await self._through([snapshot(self._keys, task_id) for task_id in ids])
+        return [record_of(reply, task_id) for task_id, reply in zip(ids, replies, strict=True)]
 
     async def _members(self, name: str) -> AsyncIterator[Page]:
         first = 0

@@ -68,14 +68,15 @@ async def walk(
     *,
     records: bool,
     direction: Literal["XRANGE", "XREVRANGE"] = "XRANGE",
+    chunk: int = CHUNK,
 ) -> AsyncIterator[Sequence[Peeked]]:
-    """Go through a range chunk by chunk."""
+    """Go through a range, *chunk* entries at a time."""
     begin = wanted.begin
     while True:
         part = Range(wanted.stream, begin, wanted.end)
-        chunk = await peek(link, [part], limit=CHUNK, records=records, direction=direction)
-        if chunk:
-            yield chunk
-        if len(chunk) < CHUNK:
+        found = await peek(link, [part], limit=chunk, records=records, direction=direction)
+        if found:
+            yield found
+        if len(found) < chunk:
             return
-        begin = f"({chunk[-1].entry_id}"
+        begin = f"({found[-1].entry_id}"
