@@ -27,8 +27,9 @@ HEALED_WITHIN_S = 20.0
 
 
 @pytest.mark.timeout(300)
-def test_a_leader_that_was_stopped_while_it_promoted_does_nothing_twice(system: System) -> None:
+def test_a_leader_that_was_stopped_while_it_promoted_does_nothing_twice(fresh_system: System) -> None:
     """R20."""
+    system = fresh_system
     number = sized(300, 2000)
     leader = system.worker(QUICK, concurrency=10)
     reign = wait_until(lambda: system.redis.get(system.keys.lock), within=30, what="it leads")
@@ -111,6 +112,16 @@ def depth_of(api: Api) -> float:
     return Scraped(api.http.get("/metrics").text).value("dtq_queue_depth", queue=DEFAULT_QUEUE) or 0
 
 
+def many_submitted(api: Api, number: int, *, delay_seconds: int) -> list[str]:
+    """Submit so many tasks that are delayed by so much, in batches."""
+    found: list[str] = []
+    for at in range(0, number, 500):
+        body = submission("brief", {"seconds": 0.1}, delay_seconds=delay_seconds, priority=0)
+        answer = api.http.post("/api/v1/tasks/batch", json={"tasks": [body] * min(500, number - at)})
+        found += [item["task_id"] for item in answer.json()["results"]]
+    return found
+
+
 @pytest.mark.timeout(600)
 def test_a_storm_of_due_work_is_taken_in_batches_and_starves_nobody(system: System) -> None:
     """R24."""
@@ -122,16 +133,8 @@ def test_a_storm_of_due_work_is_taken_in_batches_and_starves_nobody(system: Syst
     before = memory_of(worker)
     due_at = time.monotonic() + (60 if FULL else 6)
 
-    def submit(number: int, *, delay_seconds: int) -> list[str]:
-        found: list[str] = []
-        for at in range(0, number, 500):
-            bodies = [submission("echo", delay_seconds=delay_seconds, priority=0)] * min(500, number - at)
-            answer = api.http.post("/api/v1/tasks/batch", json={"tasks": bodies}).json()
-            found += [item["task_id"] for item in answer["results"]]
-        return found
-
-    waiting = submit(far, delay_seconds=3600)
-    due = submit(storm, delay_seconds=max(1, int(due_at - time.monotonic())))
+    waiting = many_submitted(api, far, delay_seconds=3600)
+    due = many_submitted(api, storm, delay_seconds=max(1, int(due_at - time.monotonic())))
     full = api.http.post("/api/v1/tasks", json=submission("echo", delay_seconds=60))
     assert httpx.codes.TOO_MANY_REQUESTS == full.status_code
     assert "schedule_full" in full.text

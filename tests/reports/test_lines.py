@@ -197,7 +197,7 @@ def test_scripts_that_are_flushed_away_are_back_at_once(own_system: System) -> N
 @pytest.mark.timeout(300)
 def test_many_submissions_at_once_wait_for_a_connection_instead_of_failing(system: System) -> None:
     """S14."""
-    number = 500
+    number = sized(150, 500)
     api = system.api(QUICK)
     system.worker(QUICK, concurrency=200)
     limits = httpx.Limits(max_connections=number)

@@ -69,7 +69,7 @@ def test_a_task_whose_entry_vanished_gets_another_one(system: System, *, begun: 
 @pytest.mark.timeout(300)
 def test_nothing_that_waits_or_runs_is_trimmed_however_much_there_is(system: System) -> None:
     """R11."""
-    number, held = sized(3000, 15_000), sized(20, 100)
+    number, held = sized(1500, 15_000), sized(20, 100)
     settings = QUICK | {"DTQ_MAX_QUEUE_DEPTH": "30000"}
     api, victim = system.api(settings), system.worker(settings, concurrency=held)
     running = system.create(*[a_gated_task("held")] * held)

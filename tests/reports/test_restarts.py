@@ -52,6 +52,30 @@ def test_a_rolling_restart_under_load_loses_nothing(system: System) -> None:
     census.see_nothing_left(system)
 
 
+def test_a_worker_that_is_told_to_end_in_a_burst_begins_nothing_more(system: System) -> None:
+    """R09."""
+    api = system.api(PATIENT)
+    worker = system.worker(PATIENT, concurrency=4)
+    running = [submitted(api, "gated", {"gate": "burst"}, timeout_ms=600_000) for _ in range(4)]
+    for task_id in running:
+        system.started(task_id)
+    waiting = [submitted(api, "echo") for _ in range(50)]
+
+    worker.terminate()
+    wait_until(lambda: system.status_of(worker) == "draining", within=10, what="it drains")
+    waiting += [submitted(api, "echo") for _ in range(50)]
+    system.open_gate("burst")
+    assert 0 == worker.exit_code(within=20)
+
+    assert system.status_of(worker) is None
+    see_each_run_once(system, running)
+    assert {TaskStatus.QUEUED: 100} == count_statuses(system, waiting)
+    system.worker(PATIENT)
+    see_each_run_once(system, waiting)
+    assert not system.journal.marks(lambda mark: mark.task_id in waiting and mark.worker_id == worker.worker_id)
+    census.see_nothing_left(system)
+
+
 @pytest.mark.timeout(900)
 def test_a_new_name_for_each_start_leaves_no_consumer_and_no_worker_behind(system: System) -> None:
     """R13."""
