@@ -52,6 +52,15 @@ async def test_held_entries_that_do_not_fit_stay_owned_and_are_not_returned(harn
     assert [high.receipt, low.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))
 
 
+async def test_of_held_entries_no_more_are_returned_than_there_is_room_for(harness: Harness) -> None:
+    receipts = [task.receipt for task in [await submit(harness, priority=5) for _ in range(3)] if task.receipt]
+    await take(harness)
+
+    deliveries = await take(harness, limit=2, held=receipts)
+
+    assert receipts[:2] == [one.receipt for one in deliveries]
+
+
 async def test_a_held_entry_that_a_peer_has_taken_is_not_returned(harness: Harness) -> None:
     task = await submit(harness)
     await take(harness, worker=WORKER)

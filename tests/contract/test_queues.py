@@ -140,6 +140,12 @@ async def test_what_no_worker_has_read_is_listed_oldest_of_the_highest_priority_
     assert [bare(first), bare(second), bare(low)] == list(found)
 
 
+async def test_undelivered_lists_each_entry_once_however_many_there_are(harness: Harness) -> None:
+    tasks = [await submit(harness, priority=5) for _ in range(40)]
+
+    assert [bare(task) for task in tasks] == list(await harness.backend.queues.undelivered(QUEUE, limit=50))
+
+
 async def test_undelivered_lists_at_most_the_limit(harness: Harness) -> None:
     tasks = [await submit(harness, priority=priority) for priority in (9, 9, 5)]
 

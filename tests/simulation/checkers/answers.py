@@ -49,6 +49,10 @@ def _denials(history: History) -> Iterator[Finding]:
     for deed in history.deeds:
         if deed.what != "cancel" or deed.answer != "TaskTerminal" or asked[deed.who, deed.what, deed.about] > 1:
             continue
+        earlier = [step for step in history.steps if step.after.task_id == deed.about and step.at <= deed.at]
+        if earlier and earlier[-1].after.is_terminal:
+            # it had ended, and what was requeued and purged since is another matter
+            continue
         for step in history.steps:
             is_its_own = step.after.task_id == deed.about and step.who == deed.who and step.at >= deed.at
             if is_its_own and step.after.status is TaskStatus.CANCELLED:
