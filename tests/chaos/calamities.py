@@ -18,13 +18,18 @@ class Calamities:
 
     def acts(self) -> Acts:
         """How each kind of fault begins and ends."""
-        deployment = self._deployment
         return {
-            "flush_all": (lambda _: deployment.system.redis.flushall(), nothing),
-            "power_loss": (lambda _: deployment.server.kill(), self._restart_without_the_end),
-            "restart_empty": (lambda _: deployment.server.kill(), self._restart_empty),
+            "flush_all": (self._forget_all, nothing),
+            "power_loss": (self._kill, self._restart_without_the_end),
+            "restart_empty": (self._kill, self._restart_empty),
             "promote_replica": (self._promote, nothing),
         }
+
+    def _forget_all(self, _: Strike) -> None:
+        self._deployment.system.redis.flushall()
+
+    def _kill(self, _: Strike) -> None:
+        self._deployment.server.kill()
 
     def _restart_without_the_end(self, _: Strike) -> None:
         """What the server wrote in its last second did not reach the disk, as everysec allows."""

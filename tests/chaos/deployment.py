@@ -96,6 +96,7 @@ class Deployment:
         self.server = self.start(self.data, arguments=[])
         self.system = self._rest.enter_context(System(self.server, folder=folder, settings=SETTINGS))
         # on a machine that has much else to do an answer may take its time
+        self.system.redis.close()
         self.system.redis = Redis.from_url(self.server.url, decode_responses=True, **PATIENT)
         slots = [self._slot(name) for name in names]
         self.workers, self.apis = slots[:workers], slots[workers:]

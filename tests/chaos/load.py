@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 from random import Random
 from typing import Any, Final
@@ -66,7 +67,11 @@ class Load:
         return time.time() - self._begin
 
     def _feed(self, client: int) -> None:
-        clients = [httpx.Client(base_url=url, timeout=ANSWER_WITHIN_S) for url in self._urls]
+        with ExitStack() as stack:
+            clients = [stack.enter_context(httpx.Client(base_url=url, timeout=ANSWER_WITHIN_S)) for url in self._urls]
+            self._serve(clients, client)
+
+    def _serve(self, clients: Sequence[httpx.Client], client: int) -> None:
         for request in self._plan.requests[client::CLIENTS]:
             if self._stop.wait(max(0.0, request.at - self.now)):
                 return

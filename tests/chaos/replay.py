@@ -23,6 +23,9 @@ API: Final = "api"
 WAITED: Final = timedelta(seconds=0.5)
 """Whatever has waited for longer, and has a higher priority, is taken first."""
 
+APART_S: Final = 0.05
+"""How far the clock of a worker, which is an estimate of the server's, may be behind that of a handler."""
+
 _ROUNDING: Final = timedelta(milliseconds=1)
 
 
@@ -89,7 +92,9 @@ class Replay:
             return None
         self.tasks[task_id] = after
         clock = self._clock(before, after)
-        at = max(since, clock.timestamp() - self.begin)
+        ends_run = before is not None and before.status is TaskStatus.RUNNING and after.status is not before.status
+        # an end was recorded after its handler had said so, by another clock, and is told in whole milliseconds
+        at = max(since, clock.timestamp() - self.begin + (APART_S if ends_run else 0.0))
         step = Step(
             at=at,
             clock=clock + _ROUNDING,
@@ -171,7 +176,7 @@ class Replay:
             case "DEL" | "UNLINK":
                 self._records.pop(task_id, None)
                 self._touched[task_id] = None
-            case "PEXPIREAT" | "EXPIREAT" | "PERSIST" | "PEXPIRE":
+            case "PEXPIREAT" | "PEXPIRE":
                 pass
             case _:
                 self.unknown[name] += 1
@@ -241,8 +246,6 @@ class Replay:
             case "XDEL":
                 for entry_id in command[2:]:
                     self._letters_of[self.letters.pop(entry_id, "")] -= 1
-            case "XTRIM":
-                pass
             case _:
                 self.unknown[name] += 1
 

@@ -28,8 +28,8 @@ class Server:
             "redis_shutdown": (lambda _: it.server.stop(), lambda _: it.server.restart()),
             "redis_stop": (lambda _: it.server.pause(), lambda _: it.server.resume()),
             "client_kill": (self._cut, nothing),
-            "client_pause": (lambda strike: self._redis.client_pause(int(1000 * strike.fault.lasts)), nothing),
-            "script_flush": (lambda _: self._redis.script_flush(), nothing),
+            "client_pause": (self._pause, nothing),
+            "script_flush": (self._forget_scripts, nothing),
             "memory_full": (lambda _: self._limit(FULL), lambda _: self._limit("0")),
             "deny_worker": (lambda strike: self._deny(strike, self._deployment.workers), self._give_back),
             "deny_api": (lambda strike: self._deny(strike, self._deployment.apis), self._give_back),
@@ -43,6 +43,12 @@ class Server:
 
     def _limit(self, most: str) -> None:
         self._redis.config_set("maxmemory", most)
+
+    def _pause(self, strike: Strike) -> None:
+        self._redis.client_pause(int(1000 * strike.fault.lasts))
+
+    def _forget_scripts(self, _: Strike) -> None:
+        self._redis.script_flush()
 
     def _cut(self, _: Strike) -> None:
         for kind in ("normal", "pubsub"):
