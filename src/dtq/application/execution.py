@@ -5,6 +5,7 @@ import contextlib
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import timedelta
 from enum import Enum
 from typing import Final
@@ -115,7 +116,8 @@ class Attempt:
         outcome: Outcome = _UNTOLD
         try:
             self._tell(self._arm, self._clock.monotonic())
-            value = handler.function(payload, self._context())
+            # what it leaves in its thread's own context would be there for the next one
+            value = copy_context().run(handler.function, payload, self._context())
             outcome = _sync_outcome(value, max_bytes=self._rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
