@@ -1,64 +1,25 @@
 """The doctor's rounds: looked at twice, bounded, one at a time, audited; and what is left, with its reason."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
-from dtq.adapters.system import UuidIds
 from dtq.application import doctor as rounds
-from dtq.application.audit import AuditTrail
-from dtq.application.doctor import SECOND_LOOK, Doctor, Report
-from dtq.application.treatment import MOVED, Treatment
+from dtq.application.doctor import SECOND_LOOK, Report
+from dtq.application.treatment import MOVED
 from dtq.domain.audit import audited
 from dtq.domain.errors import BrokerRefused, BrokerUnavailable
 from dtq.domain.examination import Kind
-from dtq.domain.facts import CountFact, Denied, Fact, NameFact, Role
-from dtq.domain.retention import Retention
+from dtq.domain.facts import CountFact, Denied, NameFact, Role
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import QueueName, Task
-from dtq.ports.backend import Backend, BackendOptions
+from dtq.domain.task import QueueName
 from dtq.ports.environment import ServerFacts
-from tests.contract.memory_harness import MemoryHarness
+from tests.application.clinic import Clinic, over
 from tests.contract.steps import bring_to, stored, submit
 from tests.factories import OPERATOR, QUEUE
 
 LONG = timedelta(seconds=60)
-
-
-class Clinic:
-    """A doctor over the memory adapter, whose clock is moved while the round lasts."""
-
-    def __init__(self) -> None:
-        self.harness = MemoryHarness(options=BackendOptions())
-        self.backend: Any = self.harness.backend
-        self.clock: Any = self.harness.backend.clock
-        self.trail = AuditTrail(self.backend.audit, clock=self.clock, observers=())
-        treatment = Treatment(self.backend, ids=UuidIds(), trail=self.trail, observers=(), retention=Retention())
-        self.doctor = Doctor(self.backend, treatment=treatment, visibility_timeout=timedelta(seconds=30))
-
-    async def examined(self) -> Report:
-        return await self._through(self.doctor.examine())
-
-    async def repaired(self) -> Report:
-        return await self._through(self.doctor.repair(by=OPERATOR))
-
-    async def _through(self, call: Any) -> Report:
-        running = asyncio.ensure_future(call)
-        while not running.done():
-            await self.clock.advance(SECOND_LOOK)
-        report: Report = running.result()
-        return report
-
-    async def homeless(self, **spec: object) -> Task:
-        task = await submit(self.harness, **spec)
-        await self.harness.orphan(task.task_id)
-        return task
-
-    async def actions(self) -> list[str]:
-        return [entry.action for entry in await self.backend.audit.recent(limit=100)]
 
 
 @pytest.fixture
@@ -213,39 +174,6 @@ async def test_a_consumer_of_nobody_is_suspected_first(clinic: Clinic) -> None:
     await clinic.clock.advance(LONG + LONG)
     assert {Kind.CONSUMER: 1} == counts(await clinic.repaired())
     assert {} == counts(await clinic.examined())
-
-
-class Scripted:
-    """An examiner that reads what a test says."""
-
-    def __init__(self, facts: Sequence[Fact | Denied], *, error: Exception | None = None) -> None:
-        self.facts = facts
-        self.error = error
-        self.limited: list[str] = []
-
-    async def read(self, *, limit: int) -> AsyncIterator[Sequence[Fact | Denied]]:
-        del limit
-        yield self.facts
-
-    async def again(self, facts: Sequence[Fact]) -> Sequence[Fact | None]:
-        return facts
-
-    async def limit(self, name: str, *, lifetime: timedelta) -> bool:
-        del lifetime
-        if self.error is not None:
-            raise self.error
-        self.limited.append(name)
-        return False
-
-
-def over(facts: Sequence[Fact | Denied], *, error: Exception | None = None) -> Clinic:
-    clinic = Clinic()
-    backend = clinic.backend
-    ports = {name: getattr(backend, name) for name in Backend.__struct_fields__}
-    scripted = Backend(**ports | {"examiner": Scripted(facts, error=error)})
-    treatment = Treatment(scripted, ids=UuidIds(), trail=clinic.trail, observers=(), retention=Retention())
-    clinic.doctor = Doctor(scripted, treatment=treatment, visibility_timeout=timedelta(seconds=30))
-    return clinic
 
 
 ETERNAL = NameFact(name="dtq:result:x", role=Role.RESULT, is_eternal=True)

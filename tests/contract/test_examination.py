@@ -1,30 +1,23 @@
 """Examiner: one test for each sentence of its docstrings, and for what a doctor makes of it on every adapter."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
 import pytest
 
-from dtq.application.reaping import HANDED_BACK
 from dtq.domain.change import Change
 from dtq.domain.entry import entry_fields, rebuild
-from dtq.domain.examination import Bearings, Finding, Kind, examine
+from dtq.domain.examination import Kind
 from dtq.domain.facts import (
     ConsumerFact,
-    Denied,
     EntryFact,
-    Fact,
     KeyFact,
     LetterFact,
     MemberFact,
     Record,
     TaskFact,
 )
-from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.lifecycle import rebury, rehome, restore
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import EntryId, QueueName, Task, TaskId, Version, WorkerId
+from dtq.domain.task import Task
+from tests.contract.examining import again, found, kinds, read, the_fact
 from tests.contract.harness import Harness
 from tests.contract.steps import (
     VISIBILITY,
@@ -32,64 +25,14 @@ from tests.contract.steps import (
     bring_to,
     cancel,
     claim,
-    key_record,
     make,
     now,
     run,
-    seconds,
     stored,
     submit,
-    take,
     take_one,
 )
 from tests.factories import QUEUE, WORKER, a_token, an_audit_entry, an_event
-
-NEVER_PURGED = datetime(1970, 1, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
-OF_OTHER_USERS = {"types and lifetimes of keys", "dead letters older than the oldest that is left"}
-
-
-async def read(harness: Harness, *, limit: int = 100) -> list[Fact]:
-    facts: list[Fact] = []
-    async for page in harness.backend.examiner.read(limit=limit):
-        for fact in page:
-            # the user that these tests run as may do nothing but what dtq needs
-            assert not isinstance(fact, Denied) or fact.what in OF_OTHER_USERS, fact
-            facts += [] if isinstance(fact, Denied) else [fact]
-    return facts
-
-
-async def found(harness: Harness) -> list[Finding]:
-    """What seems wrong at the first look, and is so at the second."""
-    bearings = Bearings(
-        now=now(harness),
-        abandoned_after=2 * VISIBILITY,
-        handed_back=HANDED_BACK,
-        letters_kept_since=NEVER_PURGED,
-    )
-    suspects = [one for fact in await read(harness) for one in examine(fact, bearings=bearings)]
-    again = await harness.backend.examiner.again([one.fact for one in suspects if one.fact is not None])
-    sure = [one for fact in again if fact is not None for one in examine(fact, bearings=bearings)]
-    assert {(one.kind, one.subject) for one in sure} <= {(one.kind, one.subject) for one in suspects}
-    unknown = {Kind.CONSUMER}  # the tests' workers announce themselves nowhere
-    return list({(one.kind, one.subject): one for one in sure if one.kind not in unknown}.values())
-
-
-async def kinds(harness: Harness) -> list[Kind]:
-    return [one.kind for one in await found(harness)]
-
-
-async def the_fact(harness: Harness, kind: type[Any], **members: object) -> Any:
-    (fact,) = [
-        one
-        for one in await read(harness)
-        if isinstance(one, kind) and all(getattr(one, name) == value for name, value in members.items())
-    ]
-    return fact
-
-
-async def again(harness: Harness, *facts: Fact) -> Sequence[Fact | None]:
-    return await harness.backend.examiner.again(facts)
 
 
 @pytest.mark.parametrize("status", TaskStatus)
@@ -271,73 +214,3 @@ async def test_a_task_that_has_moved_is_none_when_it_is_read_again(harness: Harn
     await cancel(harness, task)
 
     assert [None] == list(await again(harness, fact))
-
-
-async def test_a_key_is_rewritten_or_removed_only_as_it_was_read(harness: Harness) -> None:
-    task = await submit(harness, idempotency_key="key")
-    fact = await the_fact(harness, KeyFact, key="key")
-    record = IdempotencyRecord(task_id=task.task_id, state=RecordState.FAILED, updated_at=now(harness))
-    examiner = harness.backend.examiner
-
-    assert not await examiner.rewrite_key(QUEUE, key="key", text="another", record=None, lifetime=DAY)
-    assert await examiner.rewrite_key(QUEUE, key="key", text=fact.text, record=record, lifetime=DAY)
-    assert record == await key_record(harness, "key")
-    assert [Kind.KEY] == await kinds(harness)
-    assert [None] == list(await again(harness, fact))
-    fact = await the_fact(harness, KeyFact, key="key")
-    assert await examiner.rewrite_key(QUEUE, key="key", text=fact.text, record=None, lifetime=DAY)
-    assert await key_record(harness, "key") is None
-
-
-async def test_a_key_of_something_unreadable_names_nothing(harness: Harness) -> None:
-    await harness.garble_key(QUEUE, key="key")
-
-    assert (await the_fact(harness, KeyFact, key="key")).named is None
-    assert [Kind.KEY] == await kinds(harness)
-
-
-async def test_a_letter_is_removed_only_while_its_task_is_as_it_was(harness: Harness) -> None:
-    task = await bring_to(harness, TaskStatus.DEAD_LETTERED)
-    letter, examiner = task.dlq_entry_id or EntryId("0-1"), harness.backend.examiner
-
-    assert not await examiner.remove_letter(letter, task_id=task.task_id, version=Version("another"))
-    assert await examiner.remove_letter(letter, task_id=task.task_id, version=task.version)
-    assert not await examiner.remove_letter(letter, task_id=task.task_id, version=task.version)
-
-
-async def test_a_name_of_a_queue_is_struck_once(harness: Harness) -> None:
-    await harness.backend.queues.register(QueueName("other"))
-
-    assert await harness.backend.examiner.strike("other")
-    assert not await harness.backend.examiner.strike("other")
-    assert QueueName("other") not in await harness.backend.queues.names()
-
-
-async def test_what_is_not_wrong_is_not_mended(harness: Harness) -> None:
-    task = await run(harness)
-    examiner = harness.backend.examiner
-    assert task.receipt is not None
-
-    assert not await examiner.offer(task.receipt)
-    assert not await examiner.introduce(WorkerId("worker-00000000"))
-
-
-async def test_an_entry_that_is_offered_is_taken_by_the_next_who_reaps(harness: Harness) -> None:
-    task = await run(harness)
-    assert task.receipt is not None
-    await harness.disown(task.task_id)
-    assert [Kind.ABANDONED] == await kinds(harness)
-
-    assert await harness.backend.examiner.offer(task.receipt)
-
-    assert [] == await found(harness)
-    (delivery,) = await take(harness, reap_idle=VISIBILITY)
-    assert task.receipt == delivery.receipt
-
-
-async def test_nobody_is_told_of_a_task_that_is_not_stored(harness: Harness) -> None:
-    ghost = TaskFact(task_id=TaskId("f" * 32), record=Record(fault="spoiled"))
-
-    assert [None] == list(await again(harness, ghost))
-    assert [] == await found(harness)
-    await harness.advance(seconds(1))
