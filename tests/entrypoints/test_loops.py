@@ -50,3 +50,26 @@ def test_what_the_work_itself_raises_is_passed_on() -> None:
 
     with loops.runner() as runner, pytest.raises(SystemExit):
         loops.run_on(runner, work(), on_exit=pytest.fail)
+
+
+def test_a_loop_that_was_stopped_goes_on() -> None:
+    heard: list[str] = []
+
+    async def work() -> str:
+        for _ in range(2):
+            asyncio.get_running_loop().stop()
+            await asyncio.sleep(0.01)  # noqa: TID251 - the loop is to turn, and there is no clock here
+        return "done"
+
+    with loops.runner() as runner:
+        assert "done" == loops.run_on(runner, work(), on_exit=heard.append)
+
+    assert ["loop.stop"] * 2 == heard
+
+
+def test_an_error_of_the_work_is_not_taken_for_a_stop() -> None:
+    async def work() -> None:
+        raise RuntimeError("its own")
+
+    with loops.runner() as runner, pytest.raises(RuntimeError, match="its own"):
+        loops.run_on(runner, work(), on_exit=pytest.fail)

@@ -66,6 +66,11 @@ def leave_something_behind() -> str:
     return found
 
 
+def stop_the_loop() -> str:
+    asyncio.get_running_loop().stop()
+    return "done"
+
+
 def run_a_loop() -> str:
     calling = nothing()
     try:
@@ -87,6 +92,7 @@ DEEDS: dict[str, Deed] = {
     "locale": change_locale,
     "environment": empty_environment,
     "left behind": leave_something_behind,
+    "stopped loop": stop_the_loop,
     "a loop of its own": run_a_loop,
 }
 

@@ -53,6 +53,13 @@ def test_what_a_handler_leaves_in_a_context_reaches_no_other(shared: Site, task_
     assert ["nothing"] * 9 == found
 
 
+def test_a_loop_that_a_handler_stops_goes_on(shared: Site) -> None:
+    task = shared.run("meddle", '{"deed": "stopped loop"}', max_attempts=1)
+
+    assert ("succeeded", "done") == (task["status"], task["result"])
+    shared.see_work_goes_on()
+
+
 def test_a_loop_of_its_own_is_for_sync_handlers(shared: Site) -> None:
     of_async, of_sync = [shared.run(name, '{"deed": "a loop of its own"}', max_attempts=2) for name in KINDS]
 

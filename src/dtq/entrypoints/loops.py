@@ -17,8 +17,8 @@ def runner() -> asyncio.Runner:
 def run_on(runner: asyncio.Runner, work: Coroutine[None, None, T], *, on_exit: Callable[[str], None]) -> T:
     """Run *work* to its end, whatever is raised in tasks that handlers have made.
 
-    A SystemExit or KeyboardInterrupt in any task stops the event loop, beside reaching whoever awaits that task. The
-    loop is started again where it stopped; *on_exit* hears the name of the class.
+    A SystemExit or KeyboardInterrupt in any task stops the event loop, beside reaching whoever awaits that task, and so
+    does a call of its ``stop``. It is started again where it stopped; *on_exit* hears the name of the class or the call.
     """
     loop = runner.get_loop()
     whole = loop.create_task(work)
@@ -29,6 +29,10 @@ def run_on(runner: asyncio.Runner, work: Coroutine[None, None, T], *, on_exit: C
             if whole.done():
                 raise
             on_exit(class_name(error))
+        except RuntimeError:
+            if whole.done() or loop.is_closed():
+                raise
+            on_exit("loop.stop")
 
 
 def _factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
