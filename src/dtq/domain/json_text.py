@@ -54,9 +54,14 @@ def parse(text: str) -> object:
         message = f"nested deeper than {MAX_DEPTH} levels"
         raise JsonProblem(message)
     try:
-        return (_decode_slow if _SLOW_NUMBER.search(text) else msgspec.json.decode)(text)
+        return (_decode_slow if has_slow_numbers(text) else msgspec.json.decode)(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise JsonProblem(malformed(error, text)) from error
+
+
+def has_slow_numbers(text: str) -> bool:
+    """Tell whether *text* has numbers that take the plain parser very long."""
+    return _SLOW_NUMBER.search(text) is not None
 
 
 def malformed(error: Exception, text: str) -> str:

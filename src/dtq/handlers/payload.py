@@ -8,15 +8,27 @@ from types import SimpleNamespace
 from typing import Any, Final, get_type_hints
 
 import msgspec
-from msgspec.inspect import CustomType, DataclassType, StructType, TypedDictType, UnionType, type_info
+from msgspec.inspect import (
+    CustomType,
+    DataclassType,
+    DecimalType,
+    RawType,
+    StructType,
+    TypedDictType,
+    UnionType,
+    type_info,
+)
 
 from dtq.domain.errors import FieldProblem
-from dtq.domain.json_text import parse_object
+from dtq.domain.json_text import has_slow_numbers, parse, parse_object
 from dtq.domain.text import class_name, clean, text_of
 
 JsonSchema = dict[str, Any]
 
 _OBJECTS: Final = (StructType, TypedDictType, DataclassType)
+_LITERAL: Final = (RawType, DecimalType)
+"""What is made of the text itself, and not of the numbers that it stands for."""
+
 _PLAIN: Final = re.compile(r"\W*(?:typing\.|t\.|collections\.abc\.)?(?:[Dd]ict|(?:Mutable)?Mapping|Any|object)\b")
 _MESSAGE: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<of_key>key in )?\$(?P<path>[^`]*)`)?", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
@@ -46,15 +58,19 @@ class PayloadType:
         try:
             if not _is_structured(declared):
                 raise PayloadTypeError(f"{owner}: {declared!r} is no payload type; {_ALLOWED}")
+            self._declared = declared
             self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(declared)
             # a type within it that has no schema could not be read either
             self._schema: JsonSchema = msgspec.json.schema(declared)
+            self._reads_literally = _mentions(type_info(declared), _LITERAL)
         except _UNREADABLE as error:
             raise PayloadTypeError(f"{owner}: {declared!r} is no payload type: {text_of(error)}; {_ALLOWED}") from error
 
     def read(self, text: str) -> object:
         """Return the payload as the declared type. Raises PayloadInvalid."""
         try:
+            if has_slow_numbers(text) and not self._reads_literally:
+                return msgspec.convert(parse(text), self._declared, builtin_types=(), str_keys=True)
             return self._decoder.decode(text)
         except msgspec.ValidationError as error:
             raise PayloadInvalid(_problem_of(str(error))) from error
@@ -153,6 +169,23 @@ def _globals_of(function: Any) -> dict[str, Any]:
     called = inner if hasattr(inner, "__globals__") else getattr(type(inner), "__call__", inner)  # noqa: B004 - the method
     names: dict[str, Any] = getattr(called, "__globals__", {})
     return names
+
+
+def _mentions(whole: object, kinds: tuple[type, ...]) -> bool:
+    """Tell whether a type, as msgspec describes it, is made of any of *kinds*, however deep within."""
+    seen, left = set[int](), [whole]
+    while left:
+        one = left.pop()
+        if isinstance(one, kinds):
+            return True
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, tuple):
+            left += one
+        elif isinstance(one, msgspec.Struct):
+            left += [getattr(one, name) for name in one.__struct_fields__]
+    return False
 
 
 def _problem_of(message: str) -> FieldProblem:
