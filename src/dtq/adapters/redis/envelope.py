@@ -34,6 +34,8 @@ Argument: TypeAlias = str | int | tuple[str, str] | tuple[str, int] | tuple[str]
 """Text that belongs to the form, the number of one of the act's keys or texts, or what the script finds out."""
 
 Command: TypeAlias = tuple[Argument, ...]
+Count: TypeAlias = tuple[str, int]
+"""A command that counts what is in a key, and the number of that key."""
 Guard: TypeAlias = tuple[Any, ...]
 Step: TypeAlias = tuple[Command] | tuple[Command, Guard]
 
@@ -65,9 +67,9 @@ def among(texts: Sequence[str | int], command: Command) -> Guard:
     return ("among", tuple(texts), (command,))
 
 
-def below(limit: int, commands: Sequence[Command], *, unless: Command | None = None) -> Guard:
-    """Require that what *commands* read adds up to less than *limit*; that *unless* reads 1 excuses."""
-    return ("below", limit, tuple(commands), *(() if unless is None else (unless,)))
+def below(limit: int, counts: Sequence[Count], *, unless: Command | None = None) -> Guard:
+    """Require that *counts* add up to less than *limit*; that *unless* reads 1 excuses."""
+    return ("below", limit, tuple(counts), *(() if unless is None else (unless,)))
 
 
 class Envelope:
@@ -160,10 +162,12 @@ def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Ste
         )
 
     def guard(given: Guard) -> tuple[object, ...]:
-        kind, bound, commands, *excuse = given
-        if kind == "among":
-            bound = tuple(text if isinstance(text, str) else place(text) for text in bound)
-        return (kind, bound, tuple(map(command, commands)), *map(command, excuse))
+        kind, bound, reads, *excuse = given
+        if kind == "below":
+            counts = [word for name, key in reads for word in (name, place(key))]
+            return (kind, bound, counts, *map(command, excuse))
+        texts = tuple(text if isinstance(text, str) else place(text) for text in bound)
+        return (kind, texts, tuple(map(command, reads)))
 
     written = [(command(step[0]), *map(guard, step[1:])) for step in steps]
     return msgspec.Raw(_encode((place(record) if record else 0, tuple(map(guard, guards)), written)))

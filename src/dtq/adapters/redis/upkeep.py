@@ -6,7 +6,7 @@ from datetime import datetime
 
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import SNAPSHOT
-from dtq.adapters.redis.envelope import Argument, Envelope, Step, among, below
+from dtq.adapters.redis.envelope import Envelope, Step, among, below
 from dtq.adapters.redis.guards import NONE, ONE, has_version, names_task
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
@@ -133,7 +133,7 @@ class RedisUpkeep:
 
         def forget(envelope: Envelope) -> None:
             registry = envelope.key(keys.queues)
-            streams: list[Argument] = [envelope.key(stream) for stream in keys.streams(queue)]
+            streams = [envelope.key(stream) for stream in keys.streams(queue)]
             waiting = [("ZCARD", envelope.key(name)) for name in (keys.schedule, keys.claimed)]
             guards = [
                 among(ONE, ("HEXISTS", registry, queue)),
@@ -142,7 +142,8 @@ class RedisUpkeep:
                 # a count that an id left behind, which was dropped without its task, is void when nothing waits at all
                 among(NONE, ("HGET", registry, queue)) if count == "0" else below(1, waiting),
             ]
-            envelope.add(guards=guards, steps=[(("DEL", *streams),), (("HDEL", registry, queue),)])
+            steps: list[Step] = [(("DEL", *streams),), (("HDEL", registry, queue),)]
+            envelope.add(guards=guards, steps=steps)
 
         return await self._link.act(forget) is not None
 

@@ -7,7 +7,8 @@
 -- ARGV[2]  the fields of a snapshot (msgpack); ARGV[3] how many tokens a record remembers.
 -- A form   {record, guards, steps}; record is the place in an act of the key of its task, 0 for an act on no task.
 -- A guard  {'among', texts, {command}}: what the command reads is one of the texts, numbers being places in the act;
---          {'below', limit, commands, command?}: what they read adds up to less; the last one, if it reads 1, excuses.
+--          {'below', limit, counts, command?}: counts {command, place of a key, ..} add up to less; what the last one
+--          reads excuses if it is 1.
 -- A step   {command, guard?}: it is left out where its guard does not hold.
 -- A command {words, keys, texts, finds?}: the words, and for those of an act's own the place in the words and in the
 --          act, in turn; a find is {'field', name}: from the record; {'reply', n}: of the n-th step; {'tokens'}: those
@@ -88,16 +89,13 @@ local function against(guard)
     end
     return text
   end
-  local sum = 0
-  for _, command in ipairs(guard[3]) do
-    local text = read(command)
-    sum = sum + (tonumber(text) or error({err = text .. ' where a number was expected'}))
-  end
+  local sum, counts = 0, guard[3]
+  for i = 1, #counts, 2 do sum = sum + call(counts[i], KEYS[act[counts[i + 1]]]) end
   if sum < guard[2] or (guard[4] and read(guard[4]) == '1') then return nil end
   return sum
 end
 
--- Asks by name, key and perhaps a second key, once a call: an act is refused whole, or not for its permissions.
+-- Asks by name, key and perhaps a second key, once a form: an act is refused whole, or not for its permissions.
 local function ask(command)
   local filled, keys = command[1], command[2]
   local name = filled[1]
@@ -120,9 +118,7 @@ local function demand(steps)
     local command, guard = steps[i][1], steps[i][2]
     ask(command)
     -- what a step's own guard reads is read between the writes
-    if guard and guard[3][1][1] ~= 'reply' then
-      for _, one in ipairs(guard[3]) do ask(one) end
-    end
+    if guard and guard[3][1][1] ~= 'reply' then ask(guard[3][1]) end
   end
 end
 
@@ -139,7 +135,10 @@ local function make(form)
     local text = against(guards[number])
     if text then return {REFUSED, number, text, snapshot()} end
   end
-  demand(steps)
+  if not form[4] then
+    demand(steps)
+    form[4] = true
+  end
   local left_out = 0
   for number = 1, #steps do
     local step = steps[number]
