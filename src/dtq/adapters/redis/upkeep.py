@@ -142,8 +142,8 @@ class RedisUpkeep:
                 # a count that an id left behind, which was dropped without its task, is void when nothing waits at all
                 among(NONE, ("HGET", registry, queue)) if count == "0" else below(1, waiting),
             ]
-            steps: list[Step] = [(("DEL", *streams),), (("HDEL", registry, queue),)]
-            envelope.add(guards=guards, steps=steps)
+            delete: Command = ("DEL", *streams)
+            envelope.add(guards=guards, steps=[(delete,), (("HDEL", registry, queue),)])
 
         return await self._link.act(forget) is not None
 
