@@ -18,7 +18,7 @@ def run_on(runner: asyncio.Runner, work: Coroutine[None, None, T], *, on_exit: C
     """Run *work* to its end, whatever is raised in tasks that handlers have made.
 
     A SystemExit or KeyboardInterrupt in any task stops the event loop, beside reaching whoever awaits that task, and so
-    does a call of its ``stop``. It is started again where it stopped; *on_exit* hears the name of the class or the call.
+    does a call of its ``stop``. It is started again where it stopped; *on_exit* hears the name of the class or call.
     """
     loop = runner.get_loop()
     whole = loop.create_task(work)
