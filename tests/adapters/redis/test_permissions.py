@@ -117,7 +117,7 @@ def _writes(harness: RedisHarness, change: Change) -> set[str]:
     envelope = Envelope()
     steps = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options).steps(change)
     guards = [guard for _, *rest in steps for guard in rest]
-    commands = [command for command, *_ in steps] + [guard[2][0] for guard in guards]  # type: ignore[index]
+    commands = [command for command, *_ in steps] + [guard[2][0] for guard in guards]
     return {str(command[0]).lower() for command in commands}
 
 

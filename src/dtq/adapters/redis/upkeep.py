@@ -6,7 +6,7 @@ from datetime import datetime
 
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import SNAPSHOT
-from dtq.adapters.redis.envelope import Envelope, Step, among, below
+from dtq.adapters.redis.envelope import Command, Envelope, Step, among, below
 from dtq.adapters.redis.guards import NONE, ONE, has_version, names_task
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
