@@ -157,7 +157,9 @@ class Deployment:
             slot.program = Worker(
                 worker_id,
                 ["worker", "run", "--concurrency", str(CONCURRENCY)],
-                environment=self.system.environment({**settings, "DTQ_WORKER_ID": worker_id}),
+                environment=self.system.environment(
+                    {**settings, "DTQ_WORKER_ID": worker_id, "DTQ_WORKER_METRICS_PORT": str(slot.port)}
+                ),
                 folder=folder,
             )
         self.system.programs.append(slot.program)

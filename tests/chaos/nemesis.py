@@ -32,7 +32,6 @@ class Nemesis:
     ) -> None:
         self._tell = tell
         self._history = history
-        self.plan = plan
         self._begin = begin
         self._agenda: list[tuple[float, int, Item]] = []
         self._count = itertools.count()

@@ -50,6 +50,11 @@ def begins_early(outcome: Outcome) -> None:
     outcome.history.steps[number] = replace(step, after=replace(step.after, available_at=later), clock=later)
 
 
+def counts_back(outcome: Outcome) -> None:
+    last = outcome.scrapes[-1]
+    outcome.scrapes = [*outcome.scrapes, replace(last, counters=dict.fromkeys(last.counters, 0.0))]
+
+
 def leaves_keys(outcome: Outcome) -> None:
     outcome.keys = {**outcome.keys, "op": 5000}
 
@@ -116,6 +121,7 @@ OWN: dict[str, tuple[Callable[[Outcome], None], ...]] = {
     "C1": (loses_what_was_named,),
     "C5": (runs_again_and_again, counts_too_much, counts_nothing),
     "C6": (begins_early,),
+    "C9": (counts_back,),
     "C10": (leaves_keys, leaves_results),
     "C16": (answers_with_500,),
     "C17": (ends_by_itself,),

@@ -54,7 +54,13 @@ def findings(outcome: Outcome) -> list[Finding]:
     # beyond what is promised each server's steps stand for themselves, and what its predecessor knew may be gone
     parts = [history] if is_within else [replace(history, steps=steps, wiped_at=0.0) for steps in outcome.eras]
     found = [finding for part in parts for checker in ALWAYS for finding in checker(part)]
-    found += (*c6_by_the_wall(outcome), *c10_flat(outcome), *c16_answers(outcome), *c17_known_faults(outcome))
+    found += (
+        *c6_by_the_wall(outcome),
+        *c9_counters(outcome),
+        *c10_flat(outcome),
+        *c16_answers(outcome),
+        *c17_known_faults(outcome),
+    )
     if is_within:
         found += [finding for checker in WITHIN for finding in checker(history)]
         found += (*c1_acknowledged(outcome), *c5_duplicates(outcome), *c5_counter(outcome))
@@ -122,6 +128,17 @@ def c6_by_the_wall(outcome: Outcome) -> Iterator[Finding]:
         start = start_of(execution, by_task[execution.task_id])
         if start is not None and outcome.begin + execution.at < (start.after.available_at - EARLY).timestamp():
             yield Finding("C6", execution.task_id, f"it was due at {start.after.available_at}: {execution}")
+
+
+def c9_counters(outcome: Outcome) -> Iterator[Finding]:
+    """No counter of a process ever falls."""
+    seen: dict[tuple[str, str], float] = {}
+    for scrape in outcome.scrapes:
+        for series, value in scrape.counters.items():
+            before = seen.get((scrape.who, series), 0.0)
+            if value < before:
+                yield Finding("C9", None, f"{scrape.who} at {scrape.at:.3f} s: {series} is {value}, after {before}")
+            seen[scrape.who, series] = value
 
 
 def c10_flat(outcome: Outcome) -> Iterator[Finding]:
