@@ -139,6 +139,7 @@ def test_an_idle_worker_neither_throws_nor_connects_again(own_system: System) ->
     def connections() -> int:
         return int(system.redis.info("stats")["total_connections_received"])
 
+    wait_until(lambda: "TASK_SUCCEEDED" in worker.log, within=10, what="all that was done is told")
     before, lines = connections(), len(worker.log.splitlines())
     holds_for(worker.alive, seconds=IDLE_S, what="the worker lives")
 
