@@ -109,6 +109,7 @@ class MemoryExaminer:
             entered=holds and place in _IN_STREAMS,
             owner=None if holding is None else holding.owner,
             idle=timedelta(seconds=idle),
+            passed=place in _IN_STREAMS and holds and holding is None and task.entry_id not in stream.fresh,
             paused=task.queue in self._state.paused,
             scheduled=holds and place is Place.SCHEDULE,
             lettered=holds and place is Place.DEAD,
