@@ -2,12 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from dtq.application.admitting import MAX_SUBMISSIONS
 from dtq.application.tasks import MAX_WAITING_BYTES, RECORD_BYTES, Submitted
@@ -23,10 +19,7 @@ from dtq.domain.errors import (
     QueueFull,
     UnknownTaskType,
 )
-from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import TaskId
-from dtq.ports.answers import Admission, Broken, CreateAnswer, Full, KeyTaken
 from tests.application.link import LOSSES, Loss
 from tests.application.world import World
 from tests.factories import OPERATOR, QUEUE
@@ -34,9 +27,6 @@ from tests.factories import OPERATOR, QUEUE
 S = TaskStatus
 FIELDS = {"task_type": "note", "payload": '{"n": 1}'}
 KEYED = {**FIELDS, "idempotency_key": "key-1"}
-OTHERS = IdempotencyRecord(
-    task_id=TaskId("another"), state=RecordState.PROCESSING, updated_at=datetime(2026, 1, 1, tzinfo=UTC)
-)
 
 
 async def depth(world: World) -> int:
@@ -255,37 +245,6 @@ async def test_a_creation_that_stopped_half_way_and_cannot_be_repeated_is_unknow
     await world.advance(4)
 
     assert isinstance(submitting.exception(), OutcomeUnknown)
-
-
-@pytest.mark.parametrize(
-    "repeat", [KeyTaken(record=OTHERS, text="its text"), Full(reason="queue_full", value=1, limit=1)]
-)
-async def test_a_creation_that_stopped_half_way_is_unknown_whatever_its_repeat_is_refused_for(
-    world: World, repeat: CreateAnswer
-) -> None:
-    broker = Scripted(world.backend.broker, answers=[Broken("half-way"), repeat])
-    world.backend = replace(world.backend, broker=broker)
-    world.limit(BrokerLimits())
-    # who has the key cannot be found out
-    world.link.refuse("load", times=9)
-
-    with pytest.raises(OutcomeUnknown):
-        await world.tasks.submit(KEYED)
-
-
-class Scripted:
-    """A broker that answers creations as it is told."""
-
-    def __init__(self, broker: Any, *, answers: list[CreateAnswer]) -> None:
-        self._broker = broker
-        self._answers = answers
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._broker, name)
-
-    async def create(self, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
-        del admissions, limits
-        return [self._answers.pop(0)]
 
 
 async def test_concurrent_submissions_share_requests(world: World) -> None:

@@ -32,6 +32,14 @@ class Outcome:
     answers: tuple[int, ...] = ()
     takes_over: bool = False
 
+    def __str__(self) -> str:
+        """Say it as the document does."""
+        runs = {0: "no run", 1: "1 run"}.get(len(self.starts), f"{len(self.starts)} runs")
+        words = [self.status.value, f"attempt {self.attempt}", runs]
+        words += ["later"] if self.takes_over else []
+        words += ["answer " + " or ".join(map(str, self.answers))] if self.answers else []
+        return ", ".join(words)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:

@@ -1,6 +1,7 @@
 """One deployment whose actor, a worker or an API, reaches Redis by a line and as a user in a test's hands."""
 
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ SETTINGS = {
     "DTQ_DRAIN_TIMEOUT_S": "0.2",
 }
 WITHIN_S = 20.0
+SILENCE_S = 0.05
 UNANSWERED = {None, httpx.codes.SERVICE_UNAVAILABLE}
 
 
@@ -66,6 +68,9 @@ class Ground:
         self._api: Api | None = None
         self._worker: Worker | None = None
         self._threads = ThreadPoolExecutor(4)
+        self._listener: Any = self.system.redis.pubsub(ignore_subscribe_messages=True)
+        self._listener.subscribe(self.system.keys.events)
+        self._listener.get_message(timeout=WITHIN_S)
         self.change_rules(*rules_of(self._user))
 
     # what the actor may do
@@ -213,6 +218,13 @@ class Ground:
         )
         return case.task_id
 
+    def events(self) -> list[dict[str, Any]]:
+        """Return what was published since this was asked last."""
+        events = []
+        while (message := self._listener.get_message(timeout=SILENCE_S)) is not None:
+            events.append(json.loads(message["data"]))
+        return events
+
     def open_gates(self, attempts: Sequence[int] = (1, 2, 3, 4)) -> None:
         """Let whatever waits at a gate pass."""
         for case in self.cases:
@@ -231,6 +243,7 @@ class Ground:
     ) -> None:
         redis: Any = self.system.redis
         self.line.heal()
+        self._listener.close()
         for program in self.system.programs:
             program.close()
         self._threads.shutdown(wait=True, cancel_futures=True)

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -49,18 +50,19 @@ def _words(message: bytes) -> list[bytes]:
 def _commands(packed: bytes) -> frozenset[str]:
     """Collect the commands that run whatever is found: one that excuses a limit is asked only where it is reached."""
     found = {"time"}
-    for record, _, _, guards, steps in msgspec.msgpack.decode(packed):
+    forms, _ = msgspec.msgpack.decode(packed)
+    for record, guards, steps in forms:
         if record:
             found.add("hmget")
         all_guards = [*guards, *(step[1] for step in steps if len(step) > 1)]
         for command in (*(command for guard in all_guards for command in guard[2]), *(step[0] for step in steps)):
-            _add(command, found)
+            found |= _of(command)
     return frozenset(found)
 
 
-def _add(command: list[object], found: set[str]) -> None:
-    # what begins in small letters is the reply of another command
-    if str(command[0]).isupper():
-        found.add(rule_of([str(word) for word in command]))
-    if any(isinstance(argument, list) and argument[0] == "field" for argument in command):
-        found.add("hget")
+def _of(command: list[Any]) -> set[str]:
+    if command[0] == "reply":
+        return set()
+    words, *rest = command
+    finds = rest[2] if len(rest) > 2 else ()
+    return {rule_of([str(word) for word in words]), *({"hget"} if "field" in str(finds) else ())}

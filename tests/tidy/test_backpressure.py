@@ -5,6 +5,8 @@ from typing import get_args
 
 import pytest
 
+from dtq.adapters.redis.client import MAX_CONNECTIONS
+from dtq.adapters.redis.keys import MAX_AUDIT, MAX_RECENT
 from dtq.application.admitting import MAX_SUBMISSIONS
 from dtq.application.group_commit import MAX_BATCH
 from dtq.application.pace import PIECE_BYTES
@@ -68,6 +70,9 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"{HEAD_WITHIN.seconds} seconds for first line and headers, and {BODY_WITHIN.seconds} seconds of silence",
         f"takes nothing for {SEND_LIMIT.seconds} seconds",
         f"(up to {FRESH.seconds} s old)",
+        f"opens at most {MAX_CONNECTIONS} to Redis",
+        f"the {MAX_RECENT} newest",
+        f"about {MAX_AUDIT} entries",
     )
 
     assert [] == [figure for figure in figures if figure not in FLAT]
