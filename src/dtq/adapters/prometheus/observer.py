@@ -100,10 +100,12 @@ class MetricsObserver:
         self._rules = [(amount, name) for name, amount in self._table().items() if name in instruments]
 
     def committed(self, change: Change) -> None:
+        values = None
         for amount, name in self._rules:
             value = amount(change)
             if value is not None:
-                self._add(name, value, change)
+                values = values or self._values(change)
+                self._add(name, value, values)
 
     def happened(self, event: Event) -> None:
         """No metric counts what belongs to no task."""
@@ -135,8 +137,8 @@ class MetricsObserver:
         if name in self._instruments:
             self._grow((name, *labels), 1)
 
-    def _add(self, name: str, value: float, change: Change) -> None:
-        self._grow((name, *[self._value(label, change) for label in _LABELS[name]]), value)
+    def _add(self, name: str, value: float, values: Mapping[str, str]) -> None:
+        self._grow((name, *[values[label] for label in _LABELS[name]]), value)
 
     def _grow(self, series: tuple[str, ...], value: float) -> None:
         grow = self._series.get(series)
@@ -145,15 +147,12 @@ class MetricsObserver:
             grow = self._series[series] = _growth(self._instruments[name], labels)
         grow(value)
 
-    def _value(self, label: str, change: Change) -> str:
-        match label:
-            case "queue":
-                return self._labels.queue(change.after.queue)
-            case "task_type":
-                return self._labels.task_type(change.after.task_type)
-            case "status":
-                return change.after.status
-            case "result":
-                return str(change.attempt_result)
-            case _:
-                return str(self._worker_id)
+    def _values(self, change: Change) -> Mapping[str, str]:
+        """Return what each label would have for a value."""
+        return {
+            "queue": self._labels.queue(change.after.queue),
+            "task_type": self._labels.task_type(change.after.task_type),
+            "status": change.after.status.value,
+            "result": str(change.attempt_result),
+            "worker_id": str(self._worker_id),
+        }

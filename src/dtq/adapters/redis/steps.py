@@ -31,7 +31,6 @@ from dtq.domain.status import Place
 from dtq.domain.task import Receipt, place_of
 from dtq.ports.backend import BackendOptions
 
-_IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -40,14 +39,17 @@ def milliseconds_text(duration: timedelta) -> str:
     return str(max(1, duration // _MILLISECOND))
 
 
-def makes_entry(change: Change) -> bool:
-    """Tell whether a change asks for a new stream entry."""
-    return change.after.entry_id is None and place_of(change.after) in _IN_STREAMS
+class Move:
+    """From which place to which a change takes its task, and what it asks for there."""
 
-
-def makes_letter(change: Change) -> bool:
-    """Tell whether a change asks for a new dead letter."""
-    return change.after.dlq_entry_id is None and place_of(change.after) is Place.DEAD
+    def __init__(self, change: Change) -> None:
+        after = change.after
+        self.change = change
+        self.source = place_of(change.before)
+        self.target = place_of(after)
+        in_stream = self.target is Place.READY or self.target is Place.HELD
+        self.makes_entry = in_stream and after.entry_id is None
+        self.makes_letter = self.target is Place.DEAD and after.dlq_entry_id is None
 
 
 class Writer:
@@ -62,13 +64,13 @@ class Writer:
 
     def steps(self, change: Change) -> list[Step]:
         """Return the commands that make *change* real."""
-        payload = self._payload(change)
+        move, payload = Move(change), self._payload(change)
         return [
-            *self._new_home(change, payload),
+            *self._new_home(move, payload),
             *self._key_record(change),
-            *self._record(change, payload),
-            *self._telling(change),
-            *self._old_home(change),
+            *self._record(move, payload),
+            *self._telling(move),
+            *self._old_home(move),
         ]
 
     def audit(self, entry: AuditEntry, *, count: Argument | None = None) -> Step:
@@ -96,20 +98,20 @@ class Writer:
         yield (("XDEL", stream, entry_id),)
         yield (("XACK", stream, GROUP, entry_id),)
 
-    def _new_home(self, change: Change, payload: Argument) -> Iterator[Step]:
-        after, place = change.after, place_of(change.after)
-        if makes_entry(change):
+    def _new_home(self, move: Move, payload: Argument) -> Iterator[Step]:
+        after, result = move.change.after, move.change.result
+        if move.makes_entry:
             stream = self._key(self._keys.stream(after.queue, after.priority))
             fields = self._envelope.fields(flat(entry_fields(after)))
             yield (("XADD", stream, "*", *fields, PAYLOAD, payload),)
-        if place is Place.SCHEDULE:
+        if move.target is Place.SCHEDULE:
             due = self._text(str(milliseconds(after.available_at)))
             yield (("ZADD", self._key(self._keys.schedule), due, self._text(after.task_id)),)
-        if makes_letter(change):
+        if move.makes_letter:
             yield self.bury(dead_letter_fields(after), payload=payload)
-        if change.result is not None:
+        if result is not None:
             key, lifetime = self._key(self._keys.result(after.task_id)), self._options.retention.result
-            yield (("SET", key, self._text(change.result), "PX", milliseconds_text(lifetime)),)
+            yield (("SET", key, self._text(result), "PX", milliseconds_text(lifetime)),)
 
     def _payload(self, change: Change) -> Argument:
         """Name the payload: copied from the record where there is one, sent once where there is not."""
@@ -132,28 +134,29 @@ class Writer:
         else:
             yield (command, names_task(self._envelope, key, after.task_id, or_nothing=change.may_bind_key))
 
-    def _record(self, change: Change, payload: Argument) -> Iterator[Step]:
-        after, stored = change.after, change.stored
+    def _record(self, move: Move, payload: Argument) -> Iterator[Step]:
+        change, stored = move.change, move.change.stored
+        after = change.after
         key = self._key(self._keys.task(after.task_id))
         fields: list[Argument] = [*self._envelope.fields(changed_fields(stored, after)), "tokens", TOKENS]
         if stored is None:
             fields += (PAYLOAD, payload)
-        if makes_entry(change):
+        if move.makes_entry:
             fields += ("entry_id", FIRST_REPLY)
-        if makes_letter(change):
+        if move.makes_letter:
             fields += ("dlq_entry_id", FIRST_REPLY)
         yield (("HSET", key, *fields),)
         lifetime = task_lifetime(after, at=change.at, retention=self._options.retention)
         yield (("PEXPIRE", key, self._text(milliseconds_text(lifetime))),)
 
-    def _telling(self, change: Change) -> Iterator[Step]:
-        after = change.after
+    def _telling(self, move: Move) -> Iterator[Step]:
+        change, after = move.change, move.change.after
         if change.starts_life:
             recent = self._key(self._keys.recent)
             made_at = self._text(str(milliseconds(after.created_at)))
             yield (("ZADD", recent, made_at, self._text(after.task_id)),)
             yield (("ZREMRANGEBYRANK", recent, "0", str(-MAX_RECENT - 1)),)
-        if makes_entry(change) or place_of(after) is Place.SCHEDULE or change.scheduled_delta:
+        if move.makes_entry or move.target is Place.SCHEDULE or move.source is Place.SCHEDULE:
             # counts what is scheduled, and so keeps the name of a queue that something waits in
             registry = self._key(self._keys.queues)
             yield (("HINCRBY", registry, self._text(after.queue), str(change.scheduled_delta)),)
@@ -166,11 +169,11 @@ class Writer:
         if change.event is not None:
             yield self.publish(change.event)
 
-    def _old_home(self, change: Change) -> Iterator[Step]:
-        before, after = change.before, change.after
+    def _old_home(self, move: Move) -> Iterator[Step]:
+        before, after = move.change.before, move.change.after
         if before is None:
             return
-        if place_of(before) is Place.SCHEDULE and place_of(after) is not Place.SCHEDULE:
+        if move.source is Place.SCHEDULE and move.target is not Place.SCHEDULE:
             task_id = self._text(before.task_id)
             yield (("ZREM", self._key(self._keys.schedule), task_id),)
             yield (("ZREM", self._key(self._keys.claimed), task_id),)

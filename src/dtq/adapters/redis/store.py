@@ -11,7 +11,7 @@ from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
 from dtq.adapters.redis.guards import admission_guards, requirements
 from dtq.adapters.redis.keys import MAX_RECENT
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.steps import makes_entry, makes_letter
+from dtq.adapters.redis.steps import Move
 from dtq.adapters.redis.wire import json_text, read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
@@ -192,9 +192,10 @@ def _plain(reply: Reply, change: Change) -> Applied | Already | Conflict | Broke
 
 
 def _as_stored(change: Change, new_id: EntryId) -> Task:
-    if makes_entry(change):
+    move = Move(change)
+    if move.makes_entry:
         return replace(change.after, entry_id=new_id)
-    return replace(change.after, dlq_entry_id=new_id) if makes_letter(change) else change.after
+    return replace(change.after, dlq_entry_id=new_id) if move.makes_letter else change.after
 
 
 def _refused(reply: Reply, change: Change, meanings: Sequence[Requirement]) -> Refused | Broken:
