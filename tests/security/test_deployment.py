@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from dtq.adapters.system import SystemClock
+from dtq.domain.examination import Kind
 from tests.security.site import ACTS, WITH_KEY, Site
 
 WHO = re.compile(r"api-key:[0-9a-f]{8}")
@@ -51,6 +52,7 @@ def acts_of(site: Site) -> list[tuple[str, str, str | None, str]]:
         (f"/api/v1/dlq/{discarded}/requeue", "dlq.requeue", discarded, "DLQ_DISCARDED"),
         (f"/api/v1/dlq/{NOBODY}/discard", "dlq.discard", NOBODY, "TASK_NOT_FOUND"),
         ("/api/v1/dlq/purge", "dlq.purge", None, "done"),
+        ("/api/v1/doctor/repair", "doctor.repair", None, "done"),
     ]
 
 
@@ -61,7 +63,9 @@ def test_every_act_by_the_api_stands_in_the_trail_done_or_refused(guarded: Site)
     for number, (path, _, _, _) in enumerate(acts):
         guarded.api.http.post(path, headers={**WITH_KEY, "X-Request-ID": f"act-{number}"})
 
-    entries = trail(guarded)[known:]
+    # a repair may find what other tests have spoiled, and tells of each
+    parts = {f"doctor.{kind}" for kind in Kind}
+    entries = [entry for entry in trail(guarded)[known:] if entry["action"] not in parts]
     expected = [
         (action, task_id, outcome, f"act-{number}") for number, (_, action, task_id, outcome) in enumerate(acts)
     ]
