@@ -52,6 +52,32 @@ def test_a_rolling_restart_under_load_loses_nothing(system: System) -> None:
     census.see_nothing_left(system)
 
 
+def test_a_consumer_that_owns_work_is_kept_though_its_worker_is_forgotten(system: System) -> None:
+    """R12: a leader clears up between the end of a worker and the moment at which its work may be taken over."""
+    slow = {"DTQ_VISIBILITY_TIMEOUT_S": "8", "DTQ_HEARTBEAT_INTERVAL_S": "0.5"}
+    leader = system.worker(slow | {"DTQ_WORKER_QUEUE": "elsewhere"})
+    victim = system.worker(slow)
+    tasks = system.create(*[a_gated_task("kept")] * 4)
+    for task_id in tasks:
+        system.started(task_id)
+
+    victim.kill()
+    wait_until(
+        lambda: not system.redis.sismember(system.keys.workers, victim.worker_id), within=20, what="it is forgotten"
+    )
+    # a new leader clears up at once
+    leader.terminate()
+    assert 0 == leader.exit_code(within=20)
+    heir = system.worker(slow)
+    wait_until(lambda: system.redis.exists(system.keys.lock), within=20, what="the heir leads")
+    system.open_gate("kept", attempt=2)
+
+    for task_id in tasks:
+        assert TaskStatus.SUCCEEDED is system.ended(task_id, within=WITHIN_S).status
+    assert {task_id: [1, 2] for task_id in tasks} == starts_of(system, tasks)
+    assert {heir.worker_id} == {system.task(task_id).worker_id for task_id in tasks}
+
+
 def test_a_worker_that_is_told_to_end_in_a_burst_begins_nothing_more(system: System) -> None:
     """R09."""
     api = system.api(PATIENT)
