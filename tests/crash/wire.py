@@ -1,13 +1,17 @@
 """What a request that was caught on the line asks for: the commands of a step, and its keys."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.scripts import ALL
-from dtq.adapters.redis.trials import rule_of
+from dtq.adapters.redis.trials import trials
+
+COMMANDS = frozenset(command[0] for command in trials(Keyspace("any"))[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +58,16 @@ def _commands(packed: bytes) -> frozenset[str]:
     for record, guards, steps in forms:
         if record:
             found.add("hmget")
-        all_guards = [*guards, *(step[1] for step in steps if len(step) > 1)]
-        for command in (*(command for guard in all_guards for command in guard[2]), *(step[0] for step in steps)):
-            found |= _of(command)
+        for part in (*(guard[:3] for guard in guards), *steps):
+            texts = set(_texts(part))
+            found |= {text.lower() for text in texts & COMMANDS}
+            found |= {"hget"} if "field" in texts else set()
     return frozenset(found)
 
 
-def _of(command: list[Any]) -> set[str]:
-    if command[0] == "reply":
-        return set()
-    words, *rest = command
-    finds = rest[2] if len(rest) > 2 else ()
-    return {rule_of([str(word) for word in words]), *({"hget"} if "field" in str(finds) else ())}
+def _texts(part: Any) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+    if isinstance(part, list):
+        for one in part:
+            yield from _texts(one)
