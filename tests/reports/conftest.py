@@ -6,11 +6,22 @@ from pathlib import Path
 import pytest
 
 from tests.crash.nursery import Nursery
+from tests.judged.sizes import FULL
 from tests.judged.system import System
 from tests.judged.systems import SYSTEM, pytest_runtest_makereport
 from tests.servers import RedisServer, start_own
 
 __all__ = ["pytest_runtest_makereport"]
+
+HERE = Path(__file__).parent
+FULL_GUARD_S = 1800
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests of this folder the time that the numbers of the reports take."""
+    for item in items:
+        if FULL and item.path.parent == HERE:
+            item.add_marker(pytest.mark.timeout(FULL_GUARD_S), append=False)
 
 
 @pytest.fixture(scope="session")
