@@ -1,0 +1,1 @@
+"""What dtq costs, measured on one machine: `python -m benchmarks`, told in docs/performance.md."""

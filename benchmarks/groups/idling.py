@@ -1,0 +1,104 @@
+"""How soon an idle worker has a task, by priority, and what it costs while it has none."""
+
+import asyncio
+import time
+from typing import Final
+
+from benchmarks.ground import PAYLOAD, SETTLE_S, Ground, client_of, pause, percentile, run
+from benchmarks.measuring import Case, Figures, Group
+from benchmarks.programs import Program, wait_until_done
+from benchmarks.stamps import Stamps
+from dtq import AsyncClient
+
+WARM: Final = 30
+PRIORITIES: Final = tuple(range(10))
+LOOKED_AT_S: Final = 5.0
+SEEN_WITHIN_S: Final = 5.0
+POLL_S: Final = 0.0005
+BETWEEN_S: Final = (0.002, 0.010)
+
+
+def warmed(ground: Ground, worker: Program, stamps: Stamps) -> None:
+    """Have a worker run its first tasks, and leave it idle."""
+    run(_one_by_one(ground.server.url, count=WARM))
+    wait_until_done(lambda: stamps.done() >= WARM, within_s=60, program=worker)
+    pause(SETTLE_S)
+
+
+async def _one_by_one(url: str, *, count: int) -> None:
+    async with client_of(url) as client:
+        for number in range(count):
+            await client.submit("noop", {"i": number, "x": PAYLOAD})
+
+
+def idle_cost(ground: Ground) -> Figures:
+    """Measure a worker that has nothing to do."""
+    stamps = Stamps(WARM)
+    try:
+        with ground.worker(stamps, concurrency=10) as worker:
+            warmed(ground, worker, stamps)
+            return _looked_at(ground, worker)
+    finally:
+        stamps.close()
+
+
+def _looked_at(ground: Ground, worker: Program) -> Figures:
+    looked_at_s = max(1.0, LOOKED_AT_S * ground.scale)
+    ground.server.reset()
+    reads, cpu, began = ground.server.reads(), worker.cpu_s(), time.perf_counter()
+    pause(looked_at_s)
+    took = time.perf_counter() - began
+    # each of our own looks at the counters is one read
+    return {
+        "commands_per_s": ground.server.commands() / took,
+        "reads_per_s": max(0, ground.server.reads() - reads - 2) / took,
+        "cpu_percent": (worker.cpu_s() - cpu) / took * 100,
+        "memory_mib": worker.memory_mib(),
+    }
+
+
+def latency(ground: Ground) -> Figures:
+    """Measure from before a submit to the start of the handler, one task at a time, priorities in turn."""
+    each = ground.sized(100, least=20)
+    stamps = Stamps(WARM + each * len(PRIORITIES))
+    try:
+        with ground.worker(stamps, concurrency=10) as worker:
+            warmed(ground, worker, stamps)
+            by_priority = run(_latencies(ground.server.url, stamps))
+    finally:
+        stamps.close()
+    figures = {}
+    for priority, values in by_priority.items():
+        figures[f"p{priority} p50_ms"] = percentile(values, 0.5)
+        figures[f"p{priority} p99_ms"] = percentile(values, 0.99)
+    every = [value for values in by_priority.values() for value in values]
+    return {"p50_ms": percentile(every, 0.5), "p99_ms": percentile(every, 0.99)} | figures
+
+
+async def _latencies(url: str, stamps: Stamps) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {priority: [] for priority in PRIORITIES}
+    async with client_of(url) as client:
+        for number in range(WARM, stamps.count):
+            priority = number % len(PRIORITIES)
+            found[priority].append(await _latency(client, stamps, number=number, priority=priority))
+            low, high = BETWEEN_S
+            await asyncio.sleep(low + (high - low) * (number % 7) / 6)
+    return found
+
+
+async def _latency(client: AsyncClient, stamps: Stamps, *, number: int, priority: int) -> float:
+    began = time.monotonic_ns()
+    await client.submit("noop", {"i": number, "x": PAYLOAD}, priority=priority)
+    ends_at = time.monotonic() + SEEN_WITHIN_S
+    while not (started := stamps.time_ns(number)):
+        if time.monotonic() > ends_at:
+            raise TimeoutError(f"task {number} of priority {priority} did not start")
+        await asyncio.sleep(POLL_S)
+    return (started - began) / 1e6
+
+
+GROUP: Final = Group(
+    name="idle",
+    about="an idle worker of concurrency 10: its cost, and how soon a task starts",
+    cases=(Case(name="cost", measure=idle_cost), Case(name="latency", measure=latency)),
+)

@@ -1,0 +1,139 @@
+"""Other task queues on the same Redis in the same run: a harness that is given, which dtq joins by peers_extra.py.
+
+The harness is a folder with `bench.py`, which takes further peers from the folder that BENCH_EXTRA names, and whose
+virtualenvs stand in BENCH_VENVS; one of them, `dtq`, has this project.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.tables import number, table
+
+HERE: Final = Path(__file__).resolve().parent
+VENVS: Final = Path(tempfile.gettempdir()) / "bench-venvs"
+OURS: Final = ("dtq", "dtq-sync", "dtq-32", "limit", "limit-32")
+LEFT_OUT: Final = (
+    "LEFT OUT: every comparison with other task queues. It needs their harness: --peers FOLDER, or BENCHMARK_PEERS, "
+    "and no --only."
+)
+FIGURES: Final = {
+    "drain tasks/s": ("noop", "per_s"),
+    "worker us": ("noop", "worker_us"),
+    "Redis us": ("noop", "redis_us"),
+    "commands": ("noop", "cmds"),
+    "5 ms tasks/s": ("sleep5", "per_s"),
+    "one by one/s": ("noop", "enq_seq.per_s"),
+    "bulk/s": ("noop", "enq_fast.per_s"),
+    "bytes waiting": ("noop", "bytes_per_queued"),
+    "latency p50 ms": ("lat", "p50"),
+    "latency p99 ms": ("lat", "p99"),
+    "idle MiB": ("lat", "idle.rss_mib"),
+}
+
+Rounds = Mapping[int, Mapping[str, Mapping[str, float]]]
+"""By round and peer, the figures."""
+
+
+def measure(folder: Path, *, names: Sequence[str], rounds: int, scale: float) -> dict[str, Any]:
+    """Run the harness with dtq among its peers; return medians and the ratios that bars speak of."""
+    with tempfile.TemporaryDirectory() as scratch:
+        results = Path(scratch) / "results.json"
+        command = [str(_venvs() / "driver" / "bin" / "python"), "bench.py"]
+        sizes = ["--rounds", str(rounds), "--scale", str(scale), "--out", str(results)]
+        wanted = ["--peers", ",".join([*names, *OURS])] if names else []
+        environment = {**os.environ, "BENCH_EXTRA": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run([*command, *sizes, *wanted], cwd=folder, env=environment, check=True)
+        return read(json.loads(results.read_text()))
+
+
+def _venvs() -> Path:
+    return Path(os.environ.get("BENCH_VENVS", VENVS))
+
+
+def read(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return medians by peer, and the ratios, of what the harness wrote."""
+    by_round: dict[int, dict[str, dict[str, float]]] = {}
+    for run in document["runs"]:
+        of_peer = by_round.setdefault(run["round"], {}).setdefault(run["peer"], {})
+        for name, (phase, path) in FIGURES.items():
+            value = _at(run, path) if run["phase"] == phase else None
+            if value is not None:
+                of_peer[name] = value
+    names = dict.fromkeys(name for of in by_round.values() for name in of)
+    return {
+        "medians": {name: _medians([of[name] for of in by_round.values() if name in of]) for name in names},
+        "ratios": dict(_ratios(by_round)),
+        "errors": [
+            f"{run['peer']}, {run['phase']}: {run['error'][:300]}" for run in document["runs"] if "error" in run
+        ],
+    }
+
+
+def _at(run: Mapping[str, Any], path: str) -> float | None:
+    found: Any = run
+    for word in path.split("."):
+        found = found.get(word) if isinstance(found, Mapping) else None
+    return found if isinstance(found, int | float) else None
+
+
+def _medians(rounds: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for figures in rounds:
+        for name, value in figures.items():
+            values.setdefault(name, []).append(value)
+    return {name: statistics.median(of) for name, of in values.items()}
+
+
+def _ratios(by_round: Rounds) -> Iterator[tuple[str, float]]:
+    comparisons: tuple[tuple[str, str, str, Sequence[str] | None, Callable[..., float]], ...] = (
+        ("drain, no-op, c=10, x fastest peer", "dtq", "drain tasks/s", None, max),
+        ("drain, 5 ms, c=100, x fastest peer", "dtq", "5 ms tasks/s", None, max),
+        (
+            "drain, no-op sync, c=10, x better of dramatiq and huey",
+            "dtq-sync",
+            "drain tasks/s",
+            ("dramatiq", "huey"),
+            max,
+        ),
+        ("worker CPU a no-op task, c=10, x taskiq-stream", "dtq", "worker us", ("taskiq-stream",), min),
+        ("enqueue one by one x taskiq-list", "dtq", "one by one/s", ("taskiq-list",), max),
+        ("enqueue in batches x best bulk of a peer", "dtq", "bulk/s", None, max),
+        ("idle latency p50 x taskiq-stream", "dtq", "latency p50 ms", ("taskiq-stream",), min),
+        ("idle latency p99 x taskiq-stream", "dtq", "latency p99 ms", ("taskiq-stream",), min),
+        ("drain, no-op, c=10, x limit", "dtq", "drain tasks/s", ("limit",), max),
+        ("drain, no-op, c=32, x limit", "dtq-32", "drain tasks/s", ("limit-32",), max),
+    )
+    for what, ours, figure, others, best in comparisons:
+        values = [ratio for of in by_round.values() if (ratio := _ratio(of, ours, figure, others, best)) is not None]
+        if values:
+            yield what, statistics.median(values)
+
+
+def _ratio(
+    of: Mapping[str, Mapping[str, float]],
+    ours: str,
+    figure: str,
+    others: Sequence[str] | None,
+    best: Callable[..., float],
+) -> float | None:
+    wanted = [name for name in of if name not in OURS] if others is None else others
+    theirs = [of[name][figure] for name in wanted if figure in of.get(name, {})]
+    own = of.get(ours, {}).get(figure)
+    return own / best(theirs) if own is not None and theirs else None
+
+
+def told(of_peers: Mapping[str, Any]) -> list[str]:
+    """Return the tables of what the harness measured."""
+    rows = [
+        [peer, *(number(figures[name]) if name in figures else "" for name in FIGURES)]
+        for peer, figures in of_peers["medians"].items()
+    ]
+    ratios = [[name, number(value)] for name, value in of_peers["ratios"].items()]
+    failed = [f"FAILED: {error}" for error in of_peers["errors"]]
+    return ["### Peers", table(["peer", *FIGURES], rows), table(["ratio", "median"], ratios), *failed]
