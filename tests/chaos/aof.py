@@ -103,3 +103,19 @@ def _commands(data: bytes) -> Iterator[list[str] | float]:
                 return
             words.append(data[end + 2 : end + 2 + size].decode(errors="replace"))
         yield words
+
+
+def entry_added(command: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Read the id and the fields of what XADD adds, whatever options stand between."""
+    at = next(number for number, word in enumerate(command[2:], start=2) if _is_entry_id(word))
+    return command[at], dict(zip(command[at + 1 :: 2], command[at + 2 :: 2], strict=True))
+
+
+def leaves_nothing(command: Sequence[str]) -> bool:
+    """Whether an entry is added and trimmed at once, which is how a server writes down an empty stream."""
+    return command[0] == "XADD" and list(command[2:4]) == ["MAXLEN", "0"]
+
+
+def _is_entry_id(word: str) -> bool:
+    first, dash, second = word.partition("-")
+    return bool(dash) and first.isdigit() and second.isdigit()

@@ -4,7 +4,7 @@ import shutil
 from typing import Final
 
 from tests.chaos.aof import FOLDER, cut_last_second
-from tests.chaos.deployment import Deployment, wait_for_replica
+from tests.chaos.deployment import Deployment, follow
 from tests.chaos.strike import Acts, Strike, nothing
 
 REPLICA_WITHIN_S: Final = 30.0
@@ -48,7 +48,7 @@ class Calamities:
         """The master dies, and a replica becomes one with what it has heard."""
         deployment = self._deployment
         data = deployment.next_era()
-        replica = deployment.start(data, arguments=["--replicaof", "127.0.0.1", str(deployment.server.port)])
-        wait_for_replica(replica, within=REPLICA_WITHIN_S)
+        replica = deployment.start(data)
+        follow(replica, deployment.server, within=REPLICA_WITHIN_S)
         deployment.server.kill()
         deployment.take_over(replica, data=data)

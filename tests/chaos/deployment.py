@@ -25,7 +25,6 @@ from tests.judged.program import Program
 from tests.judged.system import Api, System, Worker
 from tests.judged.waiting import wait_until
 from tests.servers import Kind, RedisServer
-from tests.servers.engine import AppendFsync
 from tests.servers.kinds import MissingServerError
 from tests.servers.process import free_port
 from tests.servers.proxy import Proxy
@@ -36,6 +35,7 @@ DRAIN_S: Final = 10.0
 CONCURRENCY: Final = 4
 RETRY: Final = RetryPolicy(base=timedelta(seconds=0.2), maximum=timedelta(seconds=2), jitter=0.2)
 READY_WITHIN_S: Final = 90.0
+BEGUN: Final = ("WORKER_STARTED", "api_listens")
 PATIENT: Final[Any] = {"socket_timeout": 60, "retry": Retry(ConstantBackoff(0.1), 5)}
 """How those ask who are no part of what is tested."""
 
@@ -62,12 +62,18 @@ class Slot:
     line: Proxy | None
     port: int = 0
     program: Program | None = None
+    fills: int = 0
 
     @property
     def there(self) -> Program:
         """The process that is there, or was the last one."""
         assert self.program is not None, self.name
         return self.program
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process that is there, or was, has come as far as to say so."""
+        return any(word in self.there.log for word in BEGUN)
 
     @property
     def own_line(self) -> Proxy:
@@ -93,7 +99,7 @@ class Deployment:
         self.eras: list[Path] = []
         """Where each server's own file is, in order; each is the continuation of the one before, or all is new."""
         self.eras.append(self.next_era())
-        self.server = self.start(self.data, arguments=[])
+        self.server = self.start(self.data)
         self.system = self._rest.enter_context(System(self.server, folder=folder, settings=SETTINGS))
         # on a machine that has much else to do an answer may take its time
         self.system.redis.close()
@@ -112,9 +118,9 @@ class Deployment:
         folder.mkdir()
         return folder
 
-    def start(self, data: Path, *, arguments: list[str]) -> RedisServer:
+    def start(self, data: Path) -> RedisServer:
         """Start a server that lives as long as the deployment."""
-        server = start_server(data, appendfsync="always", arguments=[*TO_KEEP, *self._users, *arguments])
+        server = start_server(data, arguments=[*TO_KEEP, *self._users])
         return self._rest.enter_context(server)
 
     def take_over(self, server: RedisServer, *, data: Path) -> None:
@@ -147,8 +153,9 @@ class Deployment:
 
     def fill(self, slot: Slot) -> None:
         """Start a process in a slot."""
-        folder = self.folder / slot.name
-        folder.mkdir(exist_ok=True)
+        slot.fills += 1
+        folder = self.folder / slot.name / str(slot.fills)
+        folder.mkdir(parents=True)
         settings = {"DTQ_REDIS_URL": slot.url}
         if slot in self.apis:
             slot.program = Api(slot.port, environment=self.system.environment(settings), folder=folder)
@@ -181,8 +188,8 @@ class Deployment:
         """What every process wrote, by the name of its file."""
         found = {}
         for slot in self.slots:
-            for path in sorted((self.folder / slot.name).glob("*.log")):
-                found[f"{slot.name}/{path.name}"] = path.read_text(errors="replace")
+            for path in sorted((self.folder / slot.name).glob("*/*.log")):
+                found[f"{slot.name}/{path.parent.name}/{path.name}"] = path.read_text(errors="replace")
         return found
 
     def __enter__(self) -> Self:
@@ -194,22 +201,24 @@ class Deployment:
         self._rest.close()
 
 
-def wait_for_replica(replica: RedisServer, *, within: float) -> None:
-    """Wait until a replica has heard all that its master had, and follows."""
+def follow(replica: RedisServer, master: RedisServer, *, within: float) -> None:
+    """Make a server the replica of another, and wait until it has heard all that its master had."""
     with Redis.from_url(replica.url, decode_responses=True, **PATIENT) as client:
+        # not by an option: it would be one again after each restart
+        client.replicaof("127.0.0.1", master.port)
         wait_until(
             lambda: client.info("replication").get("master_link_status") == "up", within=within, what="it follows"
         )
 
 
-def start_server(data: Path, *, appendfsync: AppendFsync, arguments: list[str], port: int = 0) -> RedisServer:
+def start_server(data: Path, *, arguments: list[str]) -> RedisServer:
     """Start the first server that is at hand, or the one that DTQ_TEST_SERVER names."""
     wish = os.environ.get("DTQ_TEST_SERVER")
     kinds = [kind for kind in KINDS if kind == wish] or KINDS
     reasons = []
     for kind in kinds:
         try:
-            return RedisServer.start(kind, data_dir=data, appendfsync=appendfsync, port=port, arguments=arguments)
+            return RedisServer.start(kind, data_dir=data, appendfsync="always", arguments=arguments)
         except MissingServerError as error:
             reasons.append(str(error))
     raise RuntimeError("\n  ".join(["chaos needs a server as a process of its own:", *reasons]))

@@ -6,51 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from statistics import quantiles
 
-from dtq.domain.status import TaskStatus
-from dtq.domain.task import Task, TaskId
+from tests.chaos.recovery import recoveries
 from tests.chaos.run import Outcome
-from tests.chaos.strike import EVERYBODY, Strike
 from tests.chaos.verdict import duplicates, lost, most_duplicates
 from tests.simulation.checkers.finding import is_start
-from tests.simulation.history import History
-
-
-def recoveries(outcome: Outcome) -> list[tuple[Strike, float]]:
-    """How many seconds after the end of each fault all that it had struck had gone on.
-
-    That is: whatever attempt its victims were running was ended or begun again, some attempt has begun anywhere, and
-    some submission was answered with 202. What happened before the end of the fault has taken no time.
-    """
-    history = outcome.history
-    starts = sorted(step.at for step in history.steps if is_start(step))
-    answered = sorted(one.ended_at for one in history.submissions if one.answer == "created" and one.ended_at)
-    found = []
-    for strike in outcome.strikes:
-        over = strike.at if strike.fault.kind.endswith("_kill") or strike.ended_at is None else strike.ended_at
-        moments = [_next(starts, over), _next(answered, over), *_resumed(history, strike)]
-        found.append((strike, max(0.0, *(one - over for one in moments if one is not None))))
-    return found
-
-
-def _next(moments: Sequence[float], after: float) -> float | None:
-    return next((one for one in moments if one >= after), None)
-
-
-def _resumed(history: History, strike: Strike) -> list[float]:
-    """When each attempt that a victim was running at the time was ended or begun again."""
-    running: dict[TaskId, Task] = {}
-    found = []
-    for step in history.steps:
-        task = step.after
-        if step.at <= strike.at:
-            if task.status is TaskStatus.RUNNING and strike.whom in {EVERYBODY, task.worker_id}:
-                running[task.task_id] = task
-            else:
-                running.pop(task.task_id, None)
-        elif task.task_id in running and task.lease != running[task.task_id].lease:
-            del running[task.task_id]
-            found.append(step.at)
-    return found
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
@@ -64,7 +23,8 @@ def report(outcome: Outcome, *, command: str, found: Sequence[object], at: datet
     """The report of one run as Markdown, without a heading."""
     history = outcome.history
     assert history.remains is not None
-    took = [seconds for _, seconds in recoveries(outcome)]
+    recovered = recoveries(outcome)
+    took = [seconds for _, seconds in recovered]
     by_kind = Counter(strike.fault.kind for strike in outcome.strikes)
     statuses = Counter(task.status.value for task in history.remains.tasks.values())
     created = sum(one.answer == "created" for one in history.submissions)
@@ -90,7 +50,7 @@ def report(outcome: Outcome, *, command: str, found: Sequence[object], at: datet
     lines = [f"`{command}`", "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows), ""]
     lines += ["| fault | times | recovery, longest |", "|---|---|---|"]
     for kind, times in sorted(by_kind.items()):
-        longest = max(seconds for strike, seconds in recoveries(outcome) if strike.fault.kind == kind)
+        longest = max(seconds for strike, seconds in recovered if strike.fault.kind == kind)
         lines.append(f"| {kind} | {times} | {longest:.2f} s |")
     return "\n".join(lines) + "\n"
 

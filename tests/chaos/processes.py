@@ -1,5 +1,6 @@
 """What happens to processes: they are killed, asked to end, and made to stand still."""
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -112,5 +113,8 @@ class Processes:
 
     def _note_exit(self, slot: Slot) -> None:
         code = slot.there.exit_code(within=1.0)
+        if code == -signal.SIGTERM and not slot.has_begun:
+            # asked to end before Python had even loaded what would have heard it, it has done nothing yet
+            code = ExitCode.DRAINED
         how = ExitCode(code).name if code in set(ExitCode) else f"exit code {code}"
         self._history.exits.append(Exit(self._now(), slot.who, how))

@@ -13,7 +13,7 @@ from dtq.adapters.redis.keys import BANDS, Keyspace
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task, WorkerId
-from tests.chaos.aof import Block
+from tests.chaos.aof import Block, entry_added, leaves_nothing
 from tests.simulation.checkers.finding import is_start
 from tests.simulation.history import Homes, Step, Sweep
 
@@ -22,9 +22,6 @@ API: Final = "api"
 
 WAITED: Final = timedelta(seconds=0.5)
 """Whatever has waited for longer, and has a higher priority, is taken first."""
-
-APART_S: Final = 0.05
-"""How far the clock of a worker, which is an estimate of the server's, may be behind that of a handler."""
 
 _ROUNDING: Final = timedelta(milliseconds=1)
 
@@ -72,7 +69,8 @@ class Replay:
         self._taken.clear()
         self._are_read = False
         for command in block.commands:
-            self._carry_out(command, block)
+            if not leaves_nothing(command):
+                self._carry_out(command, block)
         since = block.since - self.begin
         yield from self._sweeps(since)
         for task_id in list(self._touched):
@@ -92,9 +90,7 @@ class Replay:
             return None
         self.tasks[task_id] = after
         clock = self._clock(before, after)
-        ends_run = before is not None and before.status is TaskStatus.RUNNING and after.status is not before.status
-        # an end was recorded after its handler had said so, by another clock, and is told in whole milliseconds
-        at = max(since, clock.timestamp() - self.begin + (APART_S if ends_run else 0.0))
+        at = max(since, clock.timestamp() - self.begin)
         step = Step(
             at=at,
             clock=clock + _ROUNDING,
@@ -188,7 +184,7 @@ class Replay:
         stream = self.streams[command[1]]
         match name:
             case "XADD":
-                entry_id, fields = _added(command)
+                entry_id, fields = entry_added(command)
                 task_id = fields.get("task_id", "")
                 stream.entries[entry_id] = task_id
                 stream.fresh.add(entry_id)
@@ -240,7 +236,7 @@ class Replay:
     def _letter(self, name: str, command: Sequence[str]) -> None:
         match name:
             case "XADD":
-                entry_id, fields = _added(command)
+                entry_id, fields = entry_added(command)
                 self.letters[entry_id] = fields.get("task_id", "")
                 self._letters_of[self.letters[entry_id]] += 1
             case "XDEL":
@@ -279,17 +275,6 @@ def _doer(before: Task | None, after: Task) -> str:
     if before is not None and before.status is TaskStatus.RUNNING and after.status is not TaskStatus.RUNNING:
         return before.worker_id or API
     return API
-
-
-def _added(command: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Read the id and the fields of what XADD adds, whatever options stand between."""
-    at = next(number for number, word in enumerate(command[2:], start=2) if _is_entry_id(word))
-    return command[at], dict(zip(command[at + 1 :: 2], command[at + 2 :: 2], strict=True))
-
-
-def _is_entry_id(word: str) -> bool:
-    first, dash, second = word.partition("-")
-    return bool(dash) and first.isdigit() and second.isdigit()
 
 
 def _is_number(word: str) -> bool:

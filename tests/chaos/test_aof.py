@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.aof import FOLDER, Block, MalformedFileError, read_blocks
+from tests.chaos.aof import FOLDER, Block, MalformedFileError, cut_last_second, entry_added, leaves_nothing, read_blocks
 
 
 def written(folder: Path, *parts: bytes) -> Path:
@@ -42,3 +42,23 @@ def test_a_transaction_that_was_cut_off_is_none(tmp_path: Path) -> None:
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MalformedFileError):
         list(read_blocks(written(tmp_path, b"REDIS0011 and so on\r\n")))
+
+
+def test_an_entry_is_read_whatever_options_stand_before_it() -> None:
+    words = ["XADD", "letters", "NOMKSTREAM", "MAXLEN", "~", "10000", "LIMIT", "100", "5-1", "task_id", "t", "n", "7-7"]
+
+    assert ("5-1", {"task_id": "t", "n": "7-7"}) == entry_added(words)
+
+
+def test_an_empty_stream_has_no_entry() -> None:
+    assert leaves_nothing(["XADD", "s", "MAXLEN", "0", "0-1", "x", "y"])
+    assert not leaves_nothing(["XADD", "s", "5-1", "x", "y"])
+
+
+def test_of_a_lost_second_nothing_is_left(tmp_path: Path) -> None:
+    kept, lost = command("SET", "a", "1"), command("SET", "b", "2")
+    folder = written(tmp_path, b"#TS:1700000000\r\n", kept, b"#TS:1700000001\r\n", lost)
+
+    cut_last_second(folder)
+
+    assert [Block(1700000000.0, [["SET", "a", "1"]])] == list(read_blocks(folder))

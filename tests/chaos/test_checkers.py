@@ -9,13 +9,16 @@ from msgspec.structs import replace
 
 from dtq.domain.status import TaskStatus
 from tests.chaos.figures import say
-from tests.chaos.plan import Plan, plan_of
+from tests.chaos.plan import Fault, Plan, plan_of
 from tests.chaos.run import Outcome, carry_out
+from tests.chaos.strike import EVERYBODY, Strike
 from tests.chaos.verdict import COUNTER, findings, lost
 from tests.chaos.verdict import OWN as OWN_TYPES
 from tests.simulation import tampering
 from tests.simulation.checkers.finding import is_start
 from tests.simulation.history import Exit, History
+
+pytestmark = pytest.mark.timeout(300)  # of which the one run takes most
 
 SEED = 4
 TASKS = 160
@@ -53,6 +56,11 @@ def begins_early(outcome: Outcome) -> None:
 def counts_back(outcome: Outcome) -> None:
     last = outcome.scrapes[-1]
     outcome.scrapes = [*outcome.scrapes, replace(last, counters=dict.fromkeys(last.counters, 0.0))]
+
+
+def starts_nothing_after_a_fault(outcome: Outcome) -> None:
+    fault = Fault(number=0, kind="redis_kill", at=-100.0, lasts=0.0, whom=0)
+    outcome.strikes = [Strike(fault=fault, whom=EVERYBODY, at=-100.0, ended_at=-100.0)]
 
 
 def leaves_keys(outcome: Outcome) -> None:
@@ -123,6 +131,7 @@ OWN: dict[str, tuple[Callable[[Outcome], None], ...]] = {
     "C6": (begins_early,),
     "C9": (counts_back,),
     "C10": (leaves_keys, leaves_results),
+    "C11": (starts_nothing_after_a_fault,),
     "C16": (answers_with_500,),
     "C17": (ends_by_itself,),
 }

@@ -7,10 +7,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from dtq.domain.status import TaskStatus
-from tests.chaos.run import Outcome
+from tests.chaos.deployment import VISIBILITY_S
+from tests.chaos.recovery import recoveries
+from tests.chaos.run import CLAIM_S, Outcome
 from tests.simulation.checkers import answers, executions, places, structures, tasks
-from tests.simulation.checkers.finding import Finding, is_start, start_of, steps_by_task
+from tests.simulation.checkers.finding import Finding, ended_running, is_start, start_of, steps_by_task
 from tests.simulation.history import History, Step
+
+APART_S: Final = 0.05
+"""How far the time that a step names may be off: a worker's estimate of the server's clock, in whole milliseconds."""
 
 EARLY: Final = timedelta(milliseconds=50)
 OWN: Final = frozenset({"work", "work_in_thread"})
@@ -23,6 +28,9 @@ LATE_S: Final = 5.0
 """How long after it was given back a permission may still be missed: a request that was under way."""
 
 COUNTER: Final = "dtq:demo:counter:chaos"
+
+GOES_ON_WITHIN_S: Final = CLAIM_S + 3 * VISIBILITY_S
+"""How long a fault may be felt. Another one may strike meanwhile what had just begun again."""
 
 SPARE_KEYS: Final = 40
 """How many keys there may be that are not a task's: streams, lists, signs of life."""
@@ -42,7 +50,6 @@ WITHIN: Final = (
     structures.c11_recovery,
     places.c12_one_home,
     places.c13_dead_letters,
-    answers.c14_watchers,
 )
 """The checkers that the simulation has too. C16 and C18 judge calls of the ports, which nobody sees from outside."""
 
@@ -63,19 +70,28 @@ def findings(outcome: Outcome) -> list[Finding]:
     )
     if is_within:
         found += [finding for checker in WITHIN for finding in checker(history)]
-        found += (*c1_acknowledged(outcome), *c5_duplicates(outcome), *c5_counter(outcome))
+        found += (*c1_acknowledged(outcome), *c5_duplicates(outcome), *c5_counter(outcome), *c11_each_fault(outcome))
         # no watcher hears of every step: C14 judges what must be heard, and C9 what may not
         found += structures.c9_accounting(replace(history, exits=[], terms=replace(history.terms, is_calm=False)))
-        found += executions.c15_honest_outcomes(counted(history))
+        found += (*answers.c14_watchers(heard(history)), *executions.c15_honest_outcomes(counted(history)))
     return found
 
 
 def counted(history: History) -> History:
-    """The part of a history whose tasks count what they do."""
+    """The part of a history whose tasks count what they do; an end comes after its handler has said so."""
     assert history.remains is not None
     own = {task_id: task for task_id, task in history.remains.tasks.items() if task.task_type in OWN}
-    steps = [step for step in history.steps if step.after.task_type in OWN]
+    steps = [
+        replace(step, at=step.at + APART_S) if ended_running(step) else step
+        for step in history.steps
+        if step.after.task_type in OWN
+    ]
     return replace(history, steps=steps, remains=replace(history.remains, tasks=own))
+
+
+def heard(history: History) -> History:
+    """A history for those who ask what a watcher must hear: a step may have been told before the time that it names."""
+    return replace(history, steps=[replace(step, at=step.at - APART_S) for step in history.steps])
 
 
 def lost(outcome: Outcome) -> list[str]:
@@ -151,6 +167,13 @@ def c10_flat(outcome: Outcome) -> Iterator[Finding]:
     rest = {kind: number for kind, number in outcome.keys.items() if kind not in {"task", "result", "idempotency"}}
     if sum(rest.values()) > SPARE_KEYS:
         yield Finding("C10", None, f"there are {sum(rest.values())} keys that are no task's: {rest}")
+
+
+def c11_each_fault(outcome: Outcome) -> Iterator[Finding]:
+    """After each fault what it had struck goes on within the time that a lost worker's work and a lost claim take."""
+    for strike, seconds in recoveries(outcome):
+        if seconds > GOES_ON_WITHIN_S:
+            yield Finding("C11", None, f"it took {seconds:.1f} s until all went on after: {strike}")
 
 
 def c16_answers(outcome: Outcome) -> Iterator[Finding]:
