@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -10,13 +9,11 @@ from dtq.application.handover import Handover, sign_of_life
 from dtq.application.settings import WorkerSettings
 from dtq.domain.errors import DtqError
 from dtq.domain.events import Event, EventType, worker_event
+from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.workers import Heartbeat, WorkerStatus, expires_in
 from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids, ServerFacts
 from dtq.ports.events import Observer
-
-HOST_OFFSET_NOTED: Final = timedelta(seconds=1)
-"""From which difference on the clocks of the broker and of this host are worth a word."""
 
 
 class WorkerIdInUse(DtqError):
@@ -132,6 +129,6 @@ class Presence:
 
 
 def _clock_warnings(ahead: timedelta) -> Iterator[str]:
-    if abs(ahead) > HOST_OFFSET_NOTED:
+    if abs(ahead) > CLOCK_TOLERANCE:
         side = "ahead of" if ahead > timedelta() else "behind"
         yield f"the broker's clock is {abs(ahead).total_seconds():.1f} s {side} this host's"

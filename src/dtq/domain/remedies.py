@@ -189,7 +189,7 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
     if kind is Kind.HOMELESS:
         change = rehome(task, now=using.now, token=using.token, audit=using.audit)
         return change if isinstance(change, Change) else None
-    if kind is Kind.LETTER_MISSING and task.failure is not None:
+    if kind is Kind.LETTER_MISSING and task.failure is not None and task.dlq_entry_id is not None:
         change = rebury(task, now=using.now, token=using.token, audit=using.audit)
         return change if isinstance(change, Change) else None
     if kind is Kind.ABANDONED and task.receipt is not None:

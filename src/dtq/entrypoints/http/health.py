@@ -10,6 +10,7 @@ from litestar.di import NamedDependency
 
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
+from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.text import class_name, text_of
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import answer, operation
@@ -18,7 +19,6 @@ from dtq.entrypoints.http.schemas import Health, Readiness
 from dtq.ports.backend import Backend
 
 PATIENCE: Final = timedelta(seconds=2)
-CLOCK_TOLERANCE: Final = timedelta(seconds=1)
 
 
 @get(
