@@ -180,9 +180,12 @@ ETERNAL = NameFact(name="dtq:result:x", role=Role.RESULT, is_eternal=True)
 
 
 async def test_what_has_changed_meanwhile_is_left() -> None:
-    (group,) = (await over([ETERNAL]).repaired()).groups
+    clinic = over([ETERNAL])
+
+    (group,) = (await clinic.repaired()).groups
 
     assert (1, (MOVED,)) == (group.left, group.reasons)
+    assert ["doctor.repair"] == await clinic.actions()
 
 
 async def test_what_the_broker_refuses_is_left_with_its_words_and_not_audited() -> None:
