@@ -170,6 +170,27 @@ def test_a_reaping_that_was_asked_for_stays_due_until_a_sweep_has_got_to_the_low
     assert not reaping.is_due
 
 
+async def test_a_short_caution_does_not_end_a_long_one() -> None:
+    clock = ManualClock()
+    reaping = Reaping(
+        clock=clock,
+        chance=Extreme(is_low=True),
+        visibility_timeout=VISIBILITY,
+        heartbeat_interval=timedelta(seconds=1),
+        beat_interval=timedelta(seconds=1),
+    )
+    reaping.observe(clock.now(), asked_at=0.0)
+    assert reaping.observe(clock.now() + timedelta(minutes=5), asked_at=0.0)
+
+    reaping.outage()
+    reaping.recovered()
+
+    await clock.advance(timedelta(seconds=3))
+    assert reaping.idle > VISIBILITY
+    await clock.advance(VISIBILITY)
+    assert reaping.idle == VISIBILITY
+
+
 @pytest.mark.parametrize(("is_low", "milliseconds"), [(True, 800), (False, 1200)])
 async def test_a_retry_is_spread_to_both_sides_of_its_delay(
     world: World, monkeypatch: pytest.MonkeyPatch, *, is_low: bool, milliseconds: int

@@ -214,6 +214,26 @@ async def test_a_jump_of_the_brokers_clock_makes_workers_hold_back(
     assert (S.SUCCEEDED, 2) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
 
 
+@pytest.mark.parametrize("off", [0.9, -0.9])
+async def test_a_clock_that_is_less_than_a_second_off_has_not_jumped(
+    world: World, monkeypatch: pytest.MonkeyPatch, off: float
+) -> None:
+    await world.age_server()
+    first = await world.hire()
+    task_id = await world.submit("hold")
+    second = await world.hire()
+    first.kill()
+    handlers.let_all_go()
+    await world.advance(15)
+    now = world.clock.now
+    monkeypatch.setattr(world.clock, "now", lambda: now() + timedelta(seconds=off))
+
+    await world.advance(25)
+
+    assert [] == second.notes.of("clock_jumped")
+    assert (S.SUCCEEDED, 2) == ((await world.task(task_id)).status, (await world.task(task_id)).attempt)
+
+
 async def test_what_was_reaped_by_a_clock_that_jumped_is_left_to_its_owner(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,13 @@ def test_the_cap_may_equal_the_base(attempt: int) -> None:
     assert SECOND == delay_after(attempt, policy=policy, jitter=0)
 
 
+@pytest.mark.parametrize(("attempt", "seconds"), [(1, 1), (2, 2), (3, 3.5), (4, 3.5)])
+def test_no_doubling_goes_beyond_a_cap_that_lies_just_below_it(attempt: int, seconds: float) -> None:
+    policy = RetryPolicy(base=SECOND, maximum=3.5 * SECOND, jitter=0)
+
+    assert timedelta(seconds=seconds) == delay_after(attempt, policy=policy, jitter=0)
+
+
 def test_the_delay_is_in_whole_milliseconds() -> None:
     policy = RetryPolicy(base=timedelta(microseconds=1600), jitter=0)
 

@@ -149,7 +149,7 @@ def plan_of(seed: int, *, mode: Mode = "within") -> Plan:
 def _hirings(random: Random, queues: tuple[QueueName, ...]) -> list[Hiring]:
     visibility, heartbeat, drain = random.uniform(4.0, 8.0), random.uniform(1.0, 2.0), random.uniform(0.3, 4.0)
     policy = FailurePolicy(
-        retry=RetryPolicy(base=timedelta(milliseconds=200), maximum=timedelta(milliseconds=500), jitter=0.2),
+        retry=RetryPolicy(base=timedelta(milliseconds=200), maximum=timedelta(milliseconds=350), jitter=0.2),
         dead_letters=random.random() < 0.9,
     )
     hirings = []
