@@ -24,7 +24,9 @@ from tests.servers import RedisServer
 SENT = re.compile(r"""(?<!frozenset)(?:\(|\{|, )["']([A-Z]{3,})["'](?:, ["']([A-Z]+)["'])?""")
 OUT_OF_REACH = "(?i)no permissions to access (one of the keys|a key)"
 NO_COMMANDS = {"WITHSCORES", "MATCH", "COUNT", "LIMIT", "MAXLEN", "JUSTID", "IDLE", "STREAMS", "GROUP", "MKSTREAM"}
-NO_COMMANDS |= {"NOPERM", "ERR", "NOGROUP", "MOVED", "BLOCK"}
+NO_COMMANDS |= {"NOPERM", "ERR", "NOGROUP", "MOVED", "BLOCK", "FORCE"}
+OF_THE_DOCTOR = {"type", "pttl", "xinfo|stream"}
+"""What an examination alone sends; it says what it was not permitted to look at, and nothing else needs them."""
 
 
 def _sent() -> set[str]:
@@ -45,7 +47,7 @@ def test_every_command_that_is_sent_is_asked_for() -> None:
 
     sent = _sent()
 
-    assert sent - asked_for == set()
+    assert sent - asked_for == OF_THE_DOCTOR
     assert {"hset", "xadd", "xgroup|create", "evalsha", "subscribe", "ping", "zrangebyscore"} <= sent
 
 
