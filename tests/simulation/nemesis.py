@@ -23,6 +23,9 @@ BEFORE_A_STEP: Final = ("fetch", "fetch", "fetch", "take_due", "load", "undelive
 """The calls of which the answers are decided about; what is decided may be late."""
 DAY_S: Final = 86_400.0
 
+Deeds = dict[str, Callable[[Disaster], tuple[str, Callable[[], None]]]]
+"""What is done for each kind of disaster: it says to whom, and how that is taken back."""
+
 
 class Nemesis:
     """Does harm. *staff* is who works now, *clients* who asks, *wires* every connection there is.
@@ -47,7 +50,10 @@ class Nemesis:
         self._clients = clients
         self._crash = crash
         self._loop = server.loop
-        self._do: dict[str, Callable[[Disaster], tuple[str, Callable[[], None]]]] = {
+        self._do = self._deeds() | self._traps()
+
+    def _deeds(self) -> Deeds:
+        return {
             "kill": self._kill,
             "retire": self._retire,
             "pause": lambda disaster: self._pause(self._one(disaster)),
@@ -69,6 +75,10 @@ class Nemesis:
             "slow_all": self._slow_all,
             "host_clock": self._host_clock,
             "kill_client": self._kill_client,
+        }
+
+    def _traps(self) -> Deeds:
+        return {
             "trap_client": lambda disaster: self._trap(disaster, self._kill_client_that_asks, among=ASKED),
             "trap_late": lambda disaster: self._trap(disaster, self._delay_whoever, among=BEFORE_A_STEP, times=2),
             "trap_kill": lambda disaster: self._trap(disaster, self._kill_whoever),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
@@ -39,8 +39,7 @@ def registry_of(who: str, *, clock: Clock, history: History, block: Callable[[fl
             _fail(kind)
         return {"n": payload["n"], "attempt": context.attempt}
 
-    @contextmanager
-    def noted(kind: str, payload: Mapping[str, Any], context: TaskContext) -> Iterator[None]:
+    def noted(kind: str, payload: Mapping[str, Any], context: TaskContext) -> AbstractContextManager[None]:
         execution = Execution(
             at=clock.monotonic(),
             who=who,
@@ -50,14 +49,7 @@ def registry_of(who: str, *, clock: Clock, history: History, block: Callable[[fl
             kind=kind,
         )
         history.executions.append(execution)
-        try:
-            yield
-        except Abandoned:
-            raise
-        except BaseException as error:
-            execution.ended_at, execution.outcome = clock.monotonic(), type(error).__name__
-            raise
-        execution.ended_at, execution.outcome = clock.monotonic(), "ok"
+        return _watched(execution, clock=clock)
 
     return Registry(
         [
@@ -65,6 +57,19 @@ def registry_of(who: str, *, clock: Clock, history: History, block: Callable[[fl
             Handler(name=SYNC_TYPE, function=in_a_thread, is_async=False),
         ]
     )
+
+
+@contextmanager
+def _watched(execution: Execution, *, clock: Clock) -> Iterator[None]:
+    """Take note of how an execution ends; of one whose process is gone nobody ever hears."""
+    try:
+        yield
+    except Abandoned:
+        raise
+    except BaseException as error:
+        execution.ended_at, execution.outcome = clock.monotonic(), type(error).__name__
+        raise
+    execution.ended_at, execution.outcome = clock.monotonic(), "ok"
 
 
 def _part(payload: Mapping[str, Any], context: TaskContext) -> tuple[str, float]:
