@@ -27,6 +27,7 @@ AUDIT = 1.5
 """How many more one may take that is refused, and says so in the audit log."""
 
 _STEPS = frozenset({"pause", "resume", "purge", "wait", "requeue", "discard"})
+_SLOWING = frozenset({"slow", "slow_all", "server_pause"})
 _BREAKS = frozenset({ControlKind.SUBSCRIBED, ControlKind.INTERRUPTED, ControlKind.GAP})
 
 
@@ -92,8 +93,10 @@ def _missing(watch: Watch, ends: Sequence[Step]) -> Iterator[Finding]:
 def _unaware(history: History, watch: Watch) -> Iterator[Finding]:
     """Whoever hears nothing for a while is told so."""
     name = watch.who.removesuffix("-quick")
+    # on a slow line even the end of it takes a while to be seen
+    slow_from = min((one.at for one in history.faults if one.what in _SLOWING), default=float("inf"))
     for fault in history.faults:
-        if fault.what != "down" or fault.whom != name:
+        if fault.what != "down" or fault.whom != name or fault.at + TOLD_WITHIN >= slow_from:
             continue
         ends = (one.at for one in history.faults if one.whom == name and one.what == "end of down")
         ended_at = next((at for at in ends if at >= fault.at), float("inf"))
