@@ -25,6 +25,9 @@ RETRYABLE = frozenset({"RetryableError", TIMEOUT, WORKER_LOST})
 ON_ITS_WAY = 8.0
 """After how many seconds nothing that was slow is under way any more."""
 
+EVERYBODY = "everybody"
+"""Whom a fault hits that hits all processes."""
+
 HEARS_IN_TIME = timedelta(seconds=6.5)
 """A worker from which no more than one reply is lost finds out and comes back in less, and loses nothing by that."""
 
@@ -97,8 +100,8 @@ def _spells(history: History, who: str) -> Iterator[tuple[float, float]]:
     for fault in history.faults:
         if fault.what.startswith("trap_unanswered at") and comes_back:
             continue
-        if fault.whom == who and not fault.what.startswith("end of"):
-            ends = (one.at for one in history.faults if one.whom == who and one.what == f"end of {fault.what}")
+        if fault.whom in {who, EVERYBODY} and not fault.what.startswith("end of"):
+            ends = (one.at for one in history.faults if one.whom == fault.whom and one.what == f"end of {fault.what}")
             yield fault.at, next((at for at in ends if at >= fault.at), float("inf")) + ON_ITS_WAY
 
 
