@@ -13,6 +13,10 @@ from tests.simulation.history import Exit, History
 
 GONE_WITHIN_S: Final = DRAIN_S + 15.0
 AGAIN_S: Final = 0.1
+CANNOT_START: Final = 2
+UNSUITABLE: Final = "UNSUITABLE_BROKER"
+FORBIDDEN: Final = "FORBIDDEN"
+"""How a process ends that begins without a permission that it needs."""
 
 
 class Processes:
@@ -117,4 +121,6 @@ class Processes:
             # asked to end before Python had even loaded what would have heard it, it has done nothing yet
             code = ExitCode.DRAINED
         how = ExitCode(code).name if code in set(ExitCode) else f"exit code {code}"
+        if code == CANNOT_START and UNSUITABLE in slot.there.log:
+            how = FORBIDDEN
         self._history.exits.append(Exit(self._now(), slot.who, how))

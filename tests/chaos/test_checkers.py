@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dtq.domain.status import TaskStatus
 from tests.chaos.figures import say
 from tests.chaos.plan import Fault, Plan, plan_of
+from tests.chaos.processes import FORBIDDEN
 from tests.chaos.run import Outcome, carry_out
 from tests.chaos.strike import EVERYBODY, Strike
 from tests.chaos.verdict import COUNTER, findings, lost
@@ -79,6 +80,10 @@ def ends_by_itself(outcome: Outcome) -> None:
     outcome.history.exits.append(Exit(1.0, "w0", "exit code -6"))
 
 
+def is_forbidden_what_nobody_has_denied(outcome: Outcome) -> None:
+    outcome.history.exits.append(Exit(1.0, "w0", FORBIDDEN))
+
+
 def on_history(plant: Callable[[History], None]) -> Callable[[Outcome], None]:
     def planted(outcome: Outcome) -> None:
         plant(outcome.history)
@@ -133,7 +138,7 @@ OWN: dict[str, tuple[Callable[[Outcome], None], ...]] = {
     "C10": (leaves_keys, leaves_results),
     "C11": (starts_nothing_after_a_fault,),
     "C16": (answers_with_500,),
-    "C17": (ends_by_itself,),
+    "C17": (ends_by_itself, is_forbidden_what_nobody_has_denied),
 }
 PLANTED = [
     *((checker, on_history(plant)) for checker, plants in SHARED.items() for plant in plants),

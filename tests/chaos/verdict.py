@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from dtq.domain.status import TaskStatus
 from tests.chaos.deployment import VISIBILITY_S
+from tests.chaos.processes import FORBIDDEN
 from tests.chaos.recovery import recoveries
 from tests.chaos.run import CLAIM_S, Outcome
 from tests.simulation.checkers import answers, executions, places, structures, tasks
@@ -183,12 +184,13 @@ def c16_answers(outcome: Outcome) -> Iterator[Finding]:
 
 
 def c17_known_faults(outcome: Outcome) -> Iterator[Finding]:
-    """No process ends, and no loop fails, by an error that nobody expects; a permission that is taken away is one."""
+    """No process ends, and no loop fails, by an error that nobody expects; one whose permission is taken away may."""
     spells = [strike for strike in outcome.strikes if strike.fault.kind in {"deny_worker", "deny_api"}]
-    notices = [
-        one
-        for one in outcome.history.notices
-        if one.details.get("error") not in REFUSED
-        or not any(strike.at <= one.at <= (strike.ended_at or one.at) + LATE_S for strike in spells)
-    ]
-    yield from structures.c17_no_unknown_faults(replace(outcome.history, notices=notices))
+
+    def is_denied(at: float) -> bool:
+        return any(strike.at <= at <= (strike.ended_at or at) + LATE_S for strike in spells)
+
+    history = outcome.history
+    notices = [one for one in history.notices if one.details.get("error") not in REFUSED or not is_denied(one.at)]
+    exits = [one for one in history.exits if one.how != FORBIDDEN or not is_denied(one.at)]
+    yield from structures.c17_no_unknown_faults(replace(history, notices=notices, exits=exits))
