@@ -9,7 +9,8 @@ import os
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,31 @@ FIGURES: Final = {
     "latency p50 ms": ("lat", "p50"),
     "latency p99 ms": ("lat", "p99"),
     "idle MiB": ("lat", "idle.rss_mib"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A figure of one of our peers in terms of the greatest of the others; None means all that are not ours."""
+
+    ours: str
+    figure: str
+    others: tuple[str, ...] | None = None
+
+
+RATIOS: Final = {
+    "drain, no-op, c=10, x fastest peer": Comparison("dtq", "drain tasks/s"),
+    "drain, 5 ms, c=100, x fastest peer": Comparison("dtq", "5 ms tasks/s"),
+    "drain, no-op sync, c=10, x better of dramatiq and huey": Comparison(
+        "dtq-sync", "drain tasks/s", ("dramatiq", "huey")
+    ),
+    "worker CPU a no-op task, c=10, x taskiq-stream": Comparison("dtq", "worker us", ("taskiq-stream",)),
+    "enqueue one by one x taskiq-list": Comparison("dtq", "one by one/s", ("taskiq-list",)),
+    "enqueue in batches x best bulk of a peer": Comparison("dtq", "bulk/s"),
+    "idle latency p50 x taskiq-stream": Comparison("dtq", "latency p50 ms", ("taskiq-stream",)),
+    "idle latency p99 x taskiq-stream": Comparison("dtq", "latency p99 ms", ("taskiq-stream",)),
+    "drain, no-op, c=10, x limit": Comparison("dtq", "drain tasks/s", ("limit",)),
+    "drain, no-op, c=32, x limit": Comparison("dtq-32", "drain tasks/s", ("limit-32",)),
 }
 
 Rounds = Mapping[int, Mapping[str, Mapping[str, float]]]
@@ -91,41 +117,24 @@ def _medians(rounds: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _ratios(by_round: Rounds) -> Iterator[tuple[str, float]]:
-    comparisons: tuple[tuple[str, str, str, Sequence[str] | None, Callable[..., float]], ...] = (
-        ("drain, no-op, c=10, x fastest peer", "dtq", "drain tasks/s", None, max),
-        ("drain, 5 ms, c=100, x fastest peer", "dtq", "5 ms tasks/s", None, max),
-        (
-            "drain, no-op sync, c=10, x better of dramatiq and huey",
-            "dtq-sync",
-            "drain tasks/s",
-            ("dramatiq", "huey"),
-            max,
-        ),
-        ("worker CPU a no-op task, c=10, x taskiq-stream", "dtq", "worker us", ("taskiq-stream",), min),
-        ("enqueue one by one x taskiq-list", "dtq", "one by one/s", ("taskiq-list",), max),
-        ("enqueue in batches x best bulk of a peer", "dtq", "bulk/s", None, max),
-        ("idle latency p50 x taskiq-stream", "dtq", "latency p50 ms", ("taskiq-stream",), min),
-        ("idle latency p99 x taskiq-stream", "dtq", "latency p99 ms", ("taskiq-stream",), min),
-        ("drain, no-op, c=10, x limit", "dtq", "drain tasks/s", ("limit",), max),
-        ("drain, no-op, c=32, x limit", "dtq-32", "drain tasks/s", ("limit-32",), max),
-    )
-    for what, ours, figure, others, best in comparisons:
-        values = [ratio for of in by_round.values() if (ratio := _ratio(of, ours, figure, others, best)) is not None]
+    for what, comparison in RATIOS.items():
+        values = [ratio for of in by_round.values() if (ratio := _ratio(of, comparison)) is not None]
         if values:
             yield what, statistics.median(values)
 
 
-def _ratio(
-    of: Mapping[str, Mapping[str, float]],
-    ours: str,
-    figure: str,
-    others: Sequence[str] | None,
-    best: Callable[..., float],
-) -> float | None:
-    wanted = [name for name in of if name not in OURS] if others is None else others
+def _ratio(of: Mapping[str, Mapping[str, float]], comparison: Comparison) -> float | None:
+    figure = comparison.figure
+    wanted = [name for name in of if name not in OURS] if comparison.others is None else comparison.others
     theirs = [of[name][figure] for name in wanted if figure in of.get(name, {})]
-    own = of.get(ours, {}).get(figure)
-    return own / best(theirs) if own is not None and theirs else None
+    own = of.get(comparison.ours, {}).get(figure)
+    return own / max(theirs) if own is not None and theirs else None
+
+
+def fastest_enqueue(of_peers: Mapping[str, Any], *, peer: str) -> float | None:
+    """Return how many tasks a second a peer's producer submits in its fastest way."""
+    figures = of_peers.get("medians", {}).get(peer, {})
+    return max((figures[name] for name in ("one by one/s", "bulk/s") if name in figures), default=None)
 
 
 def told(of_peers: Mapping[str, Any]) -> list[str]:
