@@ -45,6 +45,11 @@ class Program:
                 preexec_fn=die_with_parent(),  # noqa: PLW1509 - calls one C function, allocates nothing
             )
 
+    @property
+    def pid(self) -> int:
+        """The process as this machine sees it."""
+        return self._process.pid
+
     def check(self) -> None:
         """Raise with the end of its log if it is gone."""
         if self._process.poll() is not None:

@@ -23,7 +23,7 @@ from dtq.entrypoints.config import load
 from dtq.entrypoints.container import Container, build, take_over_logging, worker_id_of
 from dtq.handlers.registry import Registry
 
-TASKS: Final = 2000
+TASKS: Final = 1000
 WARM: Final = 200
 BATCH: Final = 100
 IDLE_S: Final = 4.0

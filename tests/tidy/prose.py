@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tidy.source import files, finding
+from tests.tidy.source import CODE, files, finding
 
 MAX_DECISION_LINES = 60
 DECISION_NAME = re.compile(r"(\d{4})-[a-z0-9-]+\.md")
@@ -20,7 +20,7 @@ DECISION_REFERENCE = re.compile(r"\badr/(\d{4})\b")
 UNPROVEN = re.compile(r"\bPENDING\b")
 TABLE_RULE = re.compile(r"^\|[\s:|-]+\|$")
 
-PATH_NAME = re.compile(r"(?<![\w/.])(?:\.ci|changelog\.d|docs|src|tests)/[\w./*-]+(?![\w/*{<])")
+PATH_NAME = re.compile(r"(?<![\w/.])(?:\.ci|benchmarks|changelog\.d|deploy|docs|src|tests)/[\w./*-]+(?![\w/*{<])")
 PLACEHOLDER = re.compile(r"NAME|NNNN")
 
 NOQA = re.compile(r"#\s*noqa(?P<codes>:\s*[A-Z]+[0-9]+(?:,\s*[A-Z]+[0-9]+)*)?(?P<reason>.*)", re.IGNORECASE)
@@ -105,7 +105,7 @@ def documents_name_living_files(root: Path) -> list[str]:
 def exceptions_carry_reasons(root: Path) -> list[str]:
     """Each noqa and type: ignore names its rule and says why."""
     found = []
-    for path in [*files(root, under="src", suffix=".py"), *files(root, under="tests", suffix=".py")]:
+    for path in [path for top in CODE for path in files(root, under=top, suffix=".py")]:
         if path.parent == root / "tests/tidy":
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):

@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.tidy.source import files, finding, trees
+from tests.tidy.source import CODE, files, finding, trees
 
 MAX_MODULE_LINES = 300
 MAX_FUNCTION_LINES = 40
@@ -16,7 +16,10 @@ VAGUE_FUNCTIONS = frozenset({"process", "handle"})
 def modules_are_short(root: Path) -> list[str]:
     """No Python module and no Lua script is longer than 300 lines."""
     found = []
-    for path in [*files(root, under="src"), *files(root, under="tests", suffix=".py")]:
+    for path in [
+        *files(root, under="src"),
+        *(path for top in CODE[1:] for path in files(root, under=top, suffix=".py")),
+    ]:
         lines = len(path.read_text().splitlines())
         if path.suffix in {".py", ".lua"} and lines > MAX_MODULE_LINES:
             found.append(finding(root, path, lines, f"{lines} lines; at most {MAX_MODULE_LINES} are allowed"))
@@ -26,7 +29,7 @@ def modules_are_short(root: Path) -> list[str]:
 def functions_are_short(root: Path) -> list[str]:
     """No function is longer than 40 lines, its docstring included."""
     found = []
-    for path, tree in [*trees(root, under="src"), *trees(root, under="tests")]:
+    for path, tree in [one for top in CODE for one in trees(root, under=top)]:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -39,7 +42,7 @@ def functions_are_short(root: Path) -> list[str]:
 def names_say_something(root: Path) -> list[str]:
     """No module, class or function has a name that would fit any other as well."""
     found = []
-    for path, tree in [*trees(root, under="src"), *trees(root, under="tests")]:
+    for path, tree in [one for top in CODE for one in trees(root, under=top)]:
         if path.stem in VAGUE_MODULES:
             found.append(finding(root, path, 1, f"a module named {path.stem} can hold anything"))
         for node in ast.walk(tree):

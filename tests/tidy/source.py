@@ -11,8 +11,9 @@ from pathlib import Path
 
 Check = Callable[[Path], list[str]]
 
-FOLDERS = (".ci", "changelog.d", "docs", "examples", "src", "tests")
-TEXT_SUFFIXES = frozenset({"", ".cfg", ".ini", ".lua", ".md", ".py", ".toml", ".txt", ".yaml", ".yml"})
+FOLDERS = (".ci", "benchmarks", "changelog.d", "deploy", "docs", "examples", "src", "tests")
+CODE = ("src", "benchmarks", "tests")
+TEXT_SUFFIXES = frozenset({"", ".cfg", ".conf", ".ini", ".lua", ".md", ".py", ".toml", ".txt", ".yaml", ".yml"})
 EXEMPTION = re.compile(r"(?:#|--) tidy: \S+")
 
 
