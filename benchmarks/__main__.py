@@ -20,6 +20,8 @@ from benchmarks.redis_server import kind_of
 
 QUICK: Final = 0.05
 ROUNDS: Final = 5
+PEERS: Final = "peers"
+"""What --only names to have the other task queues measured as well."""
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -28,7 +30,7 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a twentieth of every size, one round: does it all run?")
     parser.add_argument("--scale", type=float, help="the share of every full size that is taken (1)")
     parser.add_argument("--rounds", type=int, help=f"how often each case is measured, in turns ({ROUNDS})")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="groups, or parts of the names of cases")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="groups, peers, parts of names of cases")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where everything that was measured goes")
     parser.add_argument("--server", type=kind_of, help="path, redis70, redis82 or valkey91; by default the first found")
     parser.add_argument(
@@ -50,8 +52,9 @@ def selected(only: Sequence[str]) -> list[Group]:
     if not only:
         return list(ALL)
     found = []
+    parts = set(only) - {group.name for group in ALL} - {PEERS}
     for group in ALL:
-        cases = [case for case in group.cases if group.name in only or any(part in case.name for part in only)]
+        cases = [case for case in group.cases if group.name in only or any(part in case.name for part in parts)]
         if cases:
             found.append(Group(name=group.name, about=group.about, cases=cases, ratios=group.ratios))
     return found
@@ -78,7 +81,7 @@ def main() -> int:
         print(f"# {about}\n", flush=True)
         runs = run_all(groups, ground=ground, rounds=rounds, on_run=told)
     of_peers: dict[str, Any] = {}
-    if chosen.peers and not chosen.only:
+    if chosen.peers and (not chosen.only or PEERS in chosen.only):
         of_peers = peer_runs.measure(chosen.peers, names=chosen.peer_names, rounds=rounds, scale=scale)
     _tell(runs, groups=groups, of_peers=of_peers)
     if chosen.json:

@@ -27,7 +27,7 @@ def _ratio(what: str, *, at_least: float) -> Bar:
 
 
 def _figure(group: str, case: str, figure: str, *, at_least: float | None = None, at_most: float | None = None) -> Bar:
-    what = f"{group}, {case}: {figure}"
+    what = f"{', '.join(filter(None, (group, case)))}: {figure}"
     return Bar(what=what, source="figure", key=(group, case, figure), at_least=at_least, at_most=at_most)
 
 

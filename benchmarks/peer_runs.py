@@ -20,8 +20,8 @@ HERE: Final = Path(__file__).resolve().parent
 VENVS: Final = Path(tempfile.gettempdir()) / "bench-venvs"
 OURS: Final = ("dtq", "dtq-sync", "dtq-32", "limit", "limit-32")
 LEFT_OUT: Final = (
-    "LEFT OUT: every comparison with other task queues. It needs their harness: --peers FOLDER, or BENCHMARK_PEERS, "
-    "and no --only."
+    "LEFT OUT: every comparison with other task queues. It needs their harness: --peers FOLDER, or BENCHMARK_PEERS; "
+    "with --only, `peers` among its names."
 )
 FIGURES: Final = {
     "drain tasks/s": ("noop", "per_s"),
