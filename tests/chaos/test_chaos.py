@@ -1,6 +1,5 @@
 """Chaos on a real Redis: all that dtq is made of is struck, as a seed has it; then everything holds that must hold."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,12 @@ from tests.chaos.plan import plan_of
 from tests.chaos.run import carry_out
 from tests.chaos.verdict import findings
 
-Record = Callable[[str, object], None]
-
 SHOWN = 20
 
 
 @pytest.mark.timeout(0)  # a run ends by itself: whatever it waits for has a limit
 def test_nothing_is_lost_made_up_or_done_again_without_reason(
-    chaos_seed: int, tmp_path: Path, options: dict[str, Any], record_property: Record
+    chaos_seed: int, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     seed = chaos_seed
     tasks, workers, mode = options["tasks"], options["workers"], options["mode"]
@@ -30,7 +27,5 @@ def test_nothing_is_lost_made_up_or_done_again_without_reason(
 
     found = findings(outcome)
     command = f"tox -e chaos -- --seed {seed} --tasks {tasks} --workers {workers} --mode {mode}"
-    text = report(outcome, command=command, found=found, at=datetime.now(UTC))
-    say(text)
-    record_property("report", text)
+    say(report(outcome, command=command, found=found, at=datetime.now(UTC)))
     assert [] == [str(one) for one in found][:SHOWN], f"seed {seed}, files in {tmp_path}"
