@@ -102,8 +102,22 @@ def test_who_has_no_free_slot_takes_nothing_over() -> None:
 def test_what_was_handed_back_is_taken_over_at_the_next_turn() -> None:
     explanation = explained(a_task(), holding=a_holding(idle=HANDED_BACK))
 
-    assert "worker worker-00000001 has handed it back" == explanation.reasons[0].text
+    assert "worker worker-00000001 had read it and gave it back" == explanation.reasons[0].text
     assert "a worker takes it over in about 7.5 s at most, and starts it" == explanation.next.text
+
+
+def test_a_pause_stands_before_that_it_was_handed_back() -> None:
+    for workers, once in ((BOTH, "d, a worker takes it over"), ([], "d and a worker serves it, that takes it over")):
+        explanation = explained(a_task(), workers=workers, paused=True, holding=a_holding(idle=HANDED_BACK))
+
+        assert ["paused", "handed_back"] == [one for one in codes(explanation) if one in {"paused", "handed_back"}]
+        assert f"once the queue is resume{once}, and starts it" == explanation.next.text
+
+
+def test_a_run_that_was_handed_back() -> None:
+    explanation = explained(RUNNING, holding=a_holding(idle=HANDED_BACK))
+
+    assert "worker worker-00000001 was running attempt 1 and gave it back" == explanation.reasons[0].text
 
 
 def test_what_is_not_long_enough_idle_was_left_and_not_handed_back() -> None:

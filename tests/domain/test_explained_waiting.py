@@ -70,6 +70,42 @@ def test_a_type_that_only_some_know_is_a_warning() -> None:
     )
 
 
+def test_one_worker_is_spoken_of_as_one() -> None:
+    ignorant = a_worker(task_types=())
+    none, one, several = (
+        explained(a_task(), workers=workers).reasons
+        for workers in ([ignorant] * 2, [ignorant], [a_worker(), ignorant, ignorant])
+    )
+
+    assert "none of the 2 live workers of queue default knows task type echo_task, see `dtq workers`" == none[0].text
+    assert "the live worker of queue default does not know task type echo_task, see `dtq workers`" == one[0].text
+    assert "2 of the 3 live workers of its queue do not know" in several[1].text
+    assert "1 of the 2 live workers of its queue does not know" in (
+        explained(a_task(), workers=[a_worker(), ignorant]).reasons[1].text
+    )
+
+
+def test_what_is_promised_of_a_paused_queue_depends_on_its_workers() -> None:
+    nobody, ignorant = (explained(a_task(), workers=found, paused=True) for found in ([], [a_worker(task_types=())]))
+
+    assert "once the queue is resumed and a worker serves it, it starts when its turn comes" == nobody.next.text
+    assert "once the queue is resumed, the worker that takes it ends it as UnknownTaskType" in ignorant.next.text
+    assert ["next: resume"] * 2 == [codes(one)[-1] for one in (nobody, ignorant)]
+
+
+def test_a_delayed_task_says_what_keeps_it_after_its_delay() -> None:
+    task = replace(a_task(TaskStatus.PENDING), available_at=NOW + 12 * SECOND)
+    elsewhere = [a_worker(queue=MAIL)]
+
+    assert explained(task, paused=True).next.text.endswith("where it waits until the queue is resumed")
+    assert explained(task, workers=elsewhere).next.text.endswith("where it waits until the queue has a worker")
+    both = explained(task, workers=elsewhere, paused=True)
+    assert both.next.text.endswith("where it waits until the queue is resumed and has a worker")
+    assert explained(task).next.text.endswith("where it waits for its turn")
+    due = explained(a_task(TaskStatus.PENDING), workers=[], paused=True)
+    assert due.next.text.endswith("moves it to its queue, where it waits until the queue is resumed and has a worker")
+
+
 def test_a_type_that_only_those_know_who_drain_is_known_by_nobody() -> None:
     workers = [a_worker(status=WorkerStatus.DRAINING), a_worker(OTHER_WORKER, task_types=("other",))]
 

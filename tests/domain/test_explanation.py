@@ -107,8 +107,10 @@ def test_a_task_that_somebody_has_to_take_over(
 ) -> None:
     explanation = explained(a_task(status), workers=workers, paused=paused, holding=a_holding(idle=idle))
 
-    keeps = ["all_busy"] if name == "busy" else KEEPS[name]
-    assert [code, *keeps, TAKEN_OVER.get(name, "next: start_worker")] == codes(explanation)
+    keeps = [code, *(["all_busy"] if name == "busy" else KEEPS[name])]
+    if code == "handed_back":
+        keeps.sort(key=lambda one: one != "paused")
+    assert [*keeps, TAKEN_OVER.get(name, "next: start_worker")] == codes(explanation)
 
 
 @situations

@@ -34,7 +34,7 @@ def test_people_read_the_reasons_in_their_order_and_what_happens_next(printed: P
         "- queue default is paused, `dtq queue resume default` ends that",
         "- no live worker serves queue default, see `dtq workers`",
         "- 2 ahead of it in higher priorities, 0 in its own",
-        "next: once the queue is resumed, it starts when its turn comes",
+        "next: once the queue is resumed and a worker serves it, it starts when its turn comes",
     ] == explain(printed, task_id)
 
 

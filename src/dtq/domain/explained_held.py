@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from dtq.domain.explained_waiting import all_busy, keeping_the_queue
+from dtq.domain.explained_waiting import all_busy, keeping_the_queue, once_resumed
 from dtq.domain.phrases import moment_text, span, tenths
 from dtq.domain.reasons import Figure, Next, NextCode, Reason, ReasonCode
 from dtq.domain.standing import Holding, Standing
@@ -36,7 +36,7 @@ def held(
     paused = (one for one in keeping_the_queue(task, standing, workforce=workforce) if one.code is ReasonCode.PAUSED)
     reasons = [*paused, _read(task, holding, workforce)]
     if standing.paused:
-        text = f"its worker hands it back; once queue {task.queue} is resumed, it starts when its turn comes"
+        text = f"its worker hands it back; {once_resumed(workforce)}, it starts when its turn comes"
         return reasons, Next(code=NextCode.RESUME, text=text)
     return reasons, Next(code=NextCode.START, text="its worker starts it, or hands it back, within about a second")
 
@@ -100,10 +100,10 @@ def _unowned(task: Task) -> Reason:
 
 
 def _handed_back(task: Task, holding: Holding) -> Reason:
-    what = f"attempt {task.attempt} of it" if task.status is TaskStatus.RUNNING else "it"
+    did = f"was running attempt {task.attempt}" if task.status is TaskStatus.RUNNING else "had read it"
     return Reason(
         code=ReasonCode.HANDED_BACK,
-        text=f"worker {_shown(holding.owner)} has handed {what} back",
+        text=f"worker {_shown(holding.owner)} {did} and gave it back",
         figures={"worker_id": holding.owner, "attempt": task.attempt},
     )
 
@@ -114,12 +114,16 @@ def _abandoned(
     """Explain a task that somebody else has to take over; *idle* None where it may be taken at once."""
     blocking = [*keeping_the_queue(task, standing, workforce=workforce), *all_busy(workforce)]
     reasons = [what, *blocking]
+    if what.code is ReasonCode.HANDED_BACK:
+        # nothing is wrong with it: what keeps it is that nobody may take it
+        reasons.sort(key=lambda reason: reason.code is not ReasonCode.PAUSED)
     if task.cancel_requested:
         reasons.append(Reason(code=ReasonCode.CANCEL_REQUESTED, text="its cancellation is requested"))
     becomes = _once_taken_over(task)
     waits = {one.code for one in blocking}
     if ReasonCode.PAUSED in waits:
-        return reasons, Next(code=NextCode.RESUME, text=f"once the queue is resumed, a worker takes it over{becomes}")
+        takes = "a worker takes it over" if workforce.taking else "that takes it over"
+        return reasons, Next(code=NextCode.RESUME, text=f"{once_resumed(workforce)}, {takes}{becomes}")
     if not workforce.taking:
         text = f"once a worker serves queue {task.queue}, it takes it over{becomes}"
         return reasons, Next(code=NextCode.START_WORKER, text=text)

@@ -30,12 +30,19 @@ def keeping_the_queue(task: Task, standing: Standing, *, workforce: Workforce) -
     elif not workforce.taking:
         yield _none_takes(queue, workforce)
     elif not workforce.knowing(task.task_type):
-        workers = counted(len(workforce.taking), "live worker")
+        number = len(workforce.taking)
+        alone = f"the live worker of queue {queue} does not know task type {task.task_type}"
+        several = f"none of the {number} live workers of queue {queue} knows task type {task.task_type}"
         yield Reason(
             code=ReasonCode.NO_WORKER_FOR_TYPE,
-            text=f"none of the {workers} of queue {queue} knows task type {task.task_type}, see `dtq workers`",
-            figures={"queue": queue, "task_type": task.task_type, "workers": len(workforce.taking)},
+            text=f"{alone if number == 1 else several}, see `dtq workers`",
+            figures={"queue": queue, "task_type": task.task_type, "workers": number},
         )
+
+
+def once_resumed(workforce: Workforce) -> str:
+    """Say what must come before a task of a paused queue is taken."""
+    return f"once the queue is resumed{'' if workforce.taking else ' and a worker serves it'}"
 
 
 def all_busy(workforce: Workforce) -> Iterator[Reason]:
@@ -60,7 +67,7 @@ def waiting_in_queue(
     reasons += [*all_busy(workforce), *_ahead(standing), *_type_not_everywhere(task, workforce)]
     if not any(reason.code is not ReasonCode.TYPE_NOT_EVERYWHERE for reason in reasons):
         reasons.insert(0, Reason(code=ReasonCode.NOTHING, text="nothing keeps it: a worker with a free slot is there"))
-    return reasons, _next_in_queue(task, reasons, now=now)
+    return reasons, _next_in_queue(task, reasons, workforce=workforce, now=now)
 
 
 def waiting_for_time(
@@ -74,11 +81,17 @@ def waiting_for_time(
         text = "its time to live is over by then: it ends as expired instead of starting"
         return reasons, Next(code=NextCode.EXPIRE, text=text)
     if first.code is ReasonCode.NO_LEADER:
-        text = "the first worker that starts, of whatever queue, leads, and moves it to its queue"
+        waits = f", where it waits {_until(standing, workforce)}" if standing.paused else ""
+        text = f"the first worker that starts, of whatever queue, leads, and moves it to its queue{waits}"
         return reasons, Next(code=NextCode.START_WORKER, text=text)
     when = "within about a second, or after what else is due," if is_due else "when it is due"
-    text = f"{when} the leader moves it to queue {task.queue}, priority {task.priority}, where it waits for its turn"
-    return reasons, Next(code=NextCode.MOVE_WHEN_DUE, text=text)
+    where = f"queue {task.queue}, priority {task.priority}, where it waits {_until(standing, workforce)}"
+    return reasons, Next(code=NextCode.MOVE_WHEN_DUE, text=f"{when} the leader moves it to {where}")
+
+
+def _until(standing: Standing, workforce: Workforce) -> str:
+    what = (*(("is resumed",) if standing.paused else ()), *(() if workforce.taking else ("has a worker",)))
+    return f"until the queue {' and '.join(what)}" if what else "for its turn"
 
 
 def _none_takes(queue: str, workforce: Workforce) -> Reason:
@@ -119,20 +132,21 @@ def _type_not_everywhere(task: Task, workforce: Workforce) -> Iterator[Reason]:
         yield Reason(
             code=ReasonCode.TYPE_NOT_EVERYWHERE,
             text=(
-                f"{taking - knowing} of the {counted(taking, 'live worker')} of its queue do not know task type "
-                f"{task.task_type}: one that takes it ends it as UnknownTaskType"
+                f"{taking - knowing} of the {taking} live workers of its queue "
+                f"{'does' if taking - knowing == 1 else 'do'} not know task type {task.task_type}: "
+                "one that takes it ends it as UnknownTaskType"
             ),
             figures={"task_type": task.task_type, "workers": taking, "knowing": knowing},
         )
 
 
-def _next_in_queue(task: Task, reasons: Sequence[Reason], *, now: datetime) -> Next:
+def _next_in_queue(task: Task, reasons: Sequence[Reason], *, workforce: Workforce, now: datetime) -> Next:
     first = next(reason.code for reason in reasons if reason.code is not ReasonCode.TYPE_NOT_EVERYWHERE)
     match first:
         case ReasonCode.TTL_OVER:
             return Next(code=NextCode.EXPIRE, text="it ends as expired when a worker takes it, instead of starting")
         case ReasonCode.PAUSED:
-            code, text = NextCode.RESUME, "once the queue is resumed, it starts when its turn comes"
+            code, text = NextCode.RESUME, f"{once_resumed(workforce)}, {_once_it_is_taken(reasons)}"
         case ReasonCode.NO_WORKER | ReasonCode.WORKERS_DRAINING | ReasonCode.WORKERS_STARTING:
             code, text = NextCode.START_WORKER, "once a worker of its queue takes work, it starts when its turn comes"
         case ReasonCode.NO_WORKER_FOR_TYPE:
@@ -150,6 +164,15 @@ def _next_in_queue(task: Task, reasons: Sequence[Reason], *, now: datetime) -> N
     if task.ttl_at is not None and code is not NextCode.START:
         text += f"; not started by {moment_text(task.ttl_at)}, in {span(task.ttl_at - now)}, it expires"
     return Next(code=code, text=text)
+
+
+def _once_it_is_taken(reasons: Sequence[Reason]) -> str:
+    if any(reason.code is ReasonCode.NO_WORKER_FOR_TYPE for reason in reasons):
+        return (
+            "the worker that takes it ends it as UnknownTaskType; to prevent that, "
+            "start a worker that knows the type before, and stop the others"
+        )
+    return "it starts when its turn comes"
 
 
 def _scheduled(task: Task, *, now: datetime) -> Reason:
