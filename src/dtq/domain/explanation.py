@@ -63,9 +63,11 @@ def _homeless(task: Task, standing: Standing, *, workforce: Workforce) -> tuple[
     reason = Reason(code=ReasonCode.HOMELESS, text=f"it is {task.status} by its record, and {place} does not hold it")
     reasons = [reason, *keeping_the_queue(task, standing, workforce=workforce)]
     if workforce.alive:
-        text = "the leader gives it a place again within about ten minutes; `dtq doctor` looks at once"
+        text = "the leader gives it a place again within ten minutes; `dtq doctor --repair` does at once"
     else:
-        text = "no worker lives that could lead and give it a place again: start one, or see `dtq doctor`"
+        text = (
+            "no worker lives that could lead and give it a place again: start one, or let `dtq doctor --repair` do it"
+        )
     return reasons, Next(code=NextCode.REHOME, text=text)
 
 
