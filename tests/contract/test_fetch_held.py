@@ -1,5 +1,8 @@
 """WorkQueue.fetch, of entries that the worker owns already: one test for each sentence of its docstring."""
 
+from msgspec.structs import replace
+
+from dtq.domain.task import QueueName
 from tests.contract.harness import Harness
 from tests.contract.steps import PEER, VISIBILITY, cancel, submit, take
 from tests.factories import QUEUE, WORKER, a_receipt
@@ -70,6 +73,15 @@ async def test_a_held_entry_that_a_peer_has_taken_is_not_returned(harness: Harne
 
     assert [] == list(await take(harness, worker=WORKER, held=[task.receipt]))
     assert [task.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=PEER))
+
+
+async def test_an_entry_of_the_same_number_elsewhere_is_not_returned_as_a_held_one(harness: Harness) -> None:
+    task = await submit(harness, priority=5)
+    await take(harness)
+    assert task.receipt is not None
+    elsewhere = [replace(task.receipt, queue=QueueName("mail")), replace(task.receipt, priority=4)]
+
+    assert [] == list(await take(harness, held=elsewhere))
 
 
 async def test_the_owner_of_a_held_entry_that_is_taken_counts_as_heard_of_now(harness: Harness) -> None:

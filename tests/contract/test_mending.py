@@ -91,6 +91,15 @@ async def test_an_entry_that_is_offered_is_taken_by_the_next_who_reaps(harness: 
     assert receipt == delivery.receipt
 
 
+async def test_an_entry_that_is_gone_is_not_offered(harness: Harness) -> None:
+    task = await submit(harness)
+    receipt = (await take_one(harness, task)).receipt
+    await harness.orphan(task.task_id)
+
+    assert not await harness.backend.examiner.offer(receipt)
+    assert [] == list(await take(harness, reap_idle=VISIBILITY))
+
+
 async def test_nobody_is_told_of_a_task_that_is_not_stored(harness: Harness) -> None:
     ghost = TaskFact(task_id=TaskId("f" * 32), record=Record(fault="spoiled"))
 

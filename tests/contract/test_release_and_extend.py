@@ -101,6 +101,16 @@ async def test_a_lease_that_was_started_over_is_lost_and_nothing_changes(harness
     assert 1 == len(await take(harness, worker=WORKER, reap_idle=VISIBILITY))
 
 
+async def test_a_lease_whose_entry_is_gone_is_kept_and_nothing_is_owned(harness: Harness) -> None:
+    task = await run(harness)
+    await harness.orphan(task.task_id)
+
+    (report,) = await harness.backend.broker.extend([held_lease(task)], worker=WORKER)
+
+    assert report.kept
+    assert [] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))
+
+
 @pytest.mark.parametrize("gone", ["ended", "evicted", "never"])
 async def test_a_lease_of_a_task_that_is_no_longer_running_is_lost(harness: Harness, gone: str) -> None:
     task = await run(harness)

@@ -1,0 +1,146 @@
+"""What keeps the doctor from harm and from false alarm: bounds, ages, rests between pages, one repair at a time."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from dtq.adapters.system import UuidIds
+from dtq.application import doctor as rounds
+from dtq.application.doctor import MOST_DENIED, REST, Report
+from dtq.application.reaping import HANDED_BACK
+from dtq.application.treatment import MOVED, Treatment
+from dtq.domain.audit import Actor, audited
+from dtq.domain.examination import CONSUMER_AGE, Finding, Kind
+from dtq.domain.facts import ConsumerFact, Denied, NameFact, Record, Role, TaskFact
+from dtq.domain.retention import Retention
+from dtq.domain.status import TaskStatus
+from tests.application.clinic import Clinic, over
+from tests.contract.steps import PEER, bring_to, run, submit, take
+from tests.factories import OPERATOR, QUEUE, WORKER, a_heartbeat
+
+ETERNAL = NameFact(name="dtq:result:x", role=Role.RESULT, is_eternal=True)
+VISIBILITY = timedelta(seconds=30)
+
+
+@pytest.fixture
+def clinic() -> Clinic:
+    return Clinic()
+
+
+def kinds(report: Report) -> dict[Kind, int]:
+    return {group.kind: group.count for group in report.groups}
+
+
+async def test_what_two_pages_bring_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "MOST", 1)
+
+    (group,) = (await over([ETERNAL, ETERNAL]).examined()).groups
+
+    assert (1, True) == (group.count, group.is_exact)
+
+
+async def test_of_what_is_denied_no_more_is_told_than_a_reader_can_use() -> None:
+    report = await over([Denied(f"part {number}", "it is denied") for number in range(MOST_DENIED + 1)]).examined()
+
+    assert MOST_DENIED == len(report.denied)
+
+
+async def test_two_repairs_are_made_one_after_the_other(clinic: Clinic) -> None:
+    await clinic.homeless()
+    first, second = (asyncio.ensure_future(clinic.doctor.repair(by=OPERATOR)) for _ in range(2))
+
+    while not second.done():
+        await clinic.clock.advance(REST)
+
+    assert [{Kind.HOMELESS: 1}, {}] == [kinds(first.result()), kinds(second.result())]
+
+
+async def test_every_page_is_followed_by_a_rest(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "PAGE", 1)
+    tasks = [await submit(clinic.harness) for _ in range(5)]
+    inner, rests = clinic.clock.sleep, list[timedelta]()
+
+    async def sleep(duration: timedelta) -> None:
+        rests.append(duration)
+        await inner(duration)
+
+    monkeypatch.setattr(clinic.clock, "sleep", sleep)
+
+    report = await clinic.examined()
+
+    assert report.examined >= len(tasks)
+    assert rests.count(REST) >= report.examined
+
+
+async def test_a_silent_owner_is_given_twice_the_visibility_timeout(clinic: Clinic) -> None:
+    await run(clinic.harness, worker=WORKER)
+    await clinic.clock.advance(VISIBILITY * 1.5)
+    assert Kind.ABANDONED not in kinds(await clinic.examined())
+
+    await clinic.clock.advance(VISIBILITY)
+
+    assert Kind.ABANDONED in kinds(await clinic.examined())
+
+
+async def test_the_longest_visibility_timeout_of_all_workers_counts(clinic: Clinic) -> None:
+    slow = a_heartbeat(worker_id=PEER, visibility_timeout=VISIBILITY * 10)
+    await clinic.backend.workers.announce(slow, expires_in=VISIBILITY * 100)
+    await run(clinic.harness, worker=WORKER)
+
+    await clinic.clock.advance(VISIBILITY * 3)
+
+    assert Kind.ABANDONED not in kinds(await clinic.examined())
+
+
+async def test_what_a_silent_worker_owns_is_handed_back_for_the_next(clinic: Clinic) -> None:
+    task = await run(clinic.harness, worker=WORKER)
+    await clinic.clock.advance(VISIBILITY * 3)
+
+    report = await clinic.repaired()
+
+    assert 1 == next(group.repaired for group in report.groups if group.kind is Kind.ABANDONED)
+    (delivery,) = await take(clinic.harness, worker=PEER, reap_idle=HANDED_BACK)
+    assert task.receipt == delivery.receipt
+
+
+async def test_a_purge_that_was_refused_explains_no_missing_letter(clinic: Clinic) -> None:
+    task = await bring_to(clinic.harness, TaskStatus.DEAD_LETTERED)
+    await clinic.harness.orphan(task.task_id)
+    refused = audited("dlq.purge", by=OPERATOR, at=clinic.clock.now(), outcome="broker_unavailable")
+    await clinic.trail.record(refused)
+
+    assert {Kind.LETTER_MISSING: 1} == kinds(await clinic.examined())
+
+
+async def test_the_consumer_of_a_worker_that_has_come_back_is_left() -> None:
+    clinic = over([ConsumerFact(queue=QUEUE, worker=WORKER, owns=0, idle=CONSUMER_AGE, is_known=False)])
+    await clinic.backend.broker.fetch(QUEUE, worker=WORKER, limit=1, reap_idle=None)
+    await clinic.backend.workers.announce(a_heartbeat(), expires_in=VISIBILITY)
+
+    (group,) = (await clinic.repaired()).groups
+
+    assert (1, (MOVED,)) == (group.left, group.reasons)
+
+
+async def test_nobody_is_told_of_a_repair_that_was_not_made(clinic: Clinic) -> None:
+    told = list[Any]()
+
+    class Watching:
+        def committed(self, change: Any) -> None:
+            told.append(change)
+
+    treatment = Treatment(
+        clinic.backend,
+        ids=UuidIds(),
+        trail=clinic.trail,
+        observers=[Watching()],  # type: ignore[list-item]  # only steps are told here
+        retention=Retention(),
+    )
+    task = await submit(clinic.harness)
+    fact = TaskFact(task_id=task.task_id, record=Record(task))
+    finding = Finding(kind=Kind.HOMELESS, subject=task.task_id, detail="", fact=fact, task_id=task.task_id)
+
+    assert MOVED == await treatment.give(finding, by=Actor(name="operator", request_id="request-1"))
+    assert [] == told
