@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.chaos.figures import report, say
+from tests.chaos.figures import report, say, verdict
 from tests.chaos.plan import plan_of
 from tests.chaos.run import carry_out
 from tests.chaos.verdict import findings
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(seed: int, options: argparse.Namespace) -> int:
     """Run one seed and report on it; return 1 if anything was found."""
     plan = plan_of(seed, tasks=options.tasks, workers=options.workers, minutes=options.minutes, mode=options.mode)
-    say(f"seed {seed}:", *plan.lines())
+    say(f"seed {seed}, planned:", *plan.lines(), "carried out:")
     minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
     command = (
         f"python -m tests.chaos --seed {seed} --tasks {plan.tasks} --workers {plan.workers}{minutes} --mode {plan.mode}"
@@ -44,7 +44,7 @@ def run(seed: int, options: argparse.Namespace) -> int:
         outcome = carry_out(plan, folder=options.folder or Path(folder), tell=say)
     found = findings(outcome)
     text = report(outcome, command=command, found=found, at=datetime.now(UTC))
-    say(*map(str, found[:SHOWN]), text)
+    say(*map(str, found[:SHOWN]), text, verdict(seed, found))
     if options.report is not None:
         with options.report.open("a") as file:
             file.write(text)

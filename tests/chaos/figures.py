@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import quantiles
 
@@ -34,18 +34,15 @@ def report(outcome: Outcome, *, command: str, found: Sequence[object], at: datet
         ("when, how long", f"{at:%Y-%m-%d %H:%M} UTC, {outcome.seconds / 60:.1f} minutes"),
         ("processes", f"{outcome.plan.workers} workers of {history.terms.concurrency} slots, 2 APIs, one Redis"),
         ("tasks answered with 202", f"{created}"),
-        ("tasks there in the end", ", ".join(f"{number} {name}" for name, number in sorted(statuses.items()))),
+        ("tasks in the end, those of unclear answers too", _listed(statuses, "{1} {0}")),
         ("steps of tasks, attempts begun", f"{len(history.steps)}, {sum(map(is_start, history.steps))}"),
         ("faults injected", f"{len(outcome.strikes)}"),
         ("lost", f"{len(lost(outcome))}"),
         ("findings of the checkers", f"{len(found)}"),
-        ("duplicates", f"{len(duplicates(history))}, of at most {most_duplicates(outcome)}"),
+        ("attempts begun beside a running one", f"{len(duplicates(history))}, of at most {most_duplicates(outcome)}"),
         ("recovery after a fault", f"p50 {percentile(took, 50):.2f} s, p99 {percentile(took, 99):.2f} s"),
         ("at rest after the last fault and submission", quiet),
-        (
-            "answers to submissions",
-            ", ".join(f"{number} x {name}" for name, number in sorted(outcome.load.answers.items())),
-        ),
+        ("answers to submissions", _listed(outcome.load.answers, "{1} x {0}")),
     ]
     lines = [f"`{command}`", "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows), ""]
     lines += ["| fault | times | recovery, longest |", "|---|---|---|"]
@@ -53,6 +50,15 @@ def report(outcome: Outcome, *, command: str, found: Sequence[object], at: datet
         longest = max(seconds for strike, seconds in recovered if strike.fault.kind == kind)
         lines.append(f"| {kind} | {times} | {longest:.2f} s |")
     return "\n".join(lines) + "\n"
+
+
+def _listed(numbers: Mapping[str, int], form: str) -> str:
+    return ", ".join(form.format(name, number) for name, number in sorted(numbers.items()))
+
+
+def verdict(seed: int, found: Sequence[object]) -> str:
+    """The last line on a run."""
+    return f"seed {seed}: " + (f"FAILED, {len(found)} findings" if found else "passed, nothing was found")
 
 
 def say(*lines: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.figures import report, say
+from tests.chaos.figures import report, say, verdict
 from tests.chaos.plan import plan_of
 from tests.chaos.run import carry_out
 from tests.chaos.verdict import findings
@@ -21,11 +21,11 @@ def test_nothing_is_lost_made_up_or_done_again_without_reason(
     seed = chaos_seed
     tasks, workers, mode = options["tasks"], options["workers"], options["mode"]
     plan = plan_of(seed, tasks=tasks, workers=workers, minutes=options["minutes"], mode=mode)
-    say(f"seed {seed}:", *plan.lines())
+    say(f"seed {seed}, planned:", *plan.lines(), "carried out:")
 
     outcome = carry_out(plan, folder=tmp_path, tell=say)
 
     found = findings(outcome)
     command = f"tox -e chaos -- --seed {seed} --tasks {tasks} --workers {workers} --mode {mode}"
-    say(report(outcome, command=command, found=found, at=datetime.now(UTC)))
+    say(report(outcome, command=command, found=found, at=datetime.now(UTC)), verdict(seed, found))
     assert [] == [str(one) for one in found][:SHOWN], f"seed {seed}, files in {tmp_path}"
