@@ -16,10 +16,12 @@ from dtq.domain.admission import (
 from dtq.domain.entry import HIGHEST_ATTEMPTS
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.domain.task import NO_VERSION, Task, contradiction
+from dtq.domain.text import clean
 
 HIGHEST_COUNT: Final = 2**53
 """The highest number that every reader of JSON reads as it is."""
 
+_MAX_SHOWN: Final = 20
 _NONE: Final = timedelta()
 _LONGEST_RUN: Final = timedelta(milliseconds=MAX_TIMEOUT_MS)
 # whatever is stored to the millisecond has lost a part of one
@@ -35,38 +37,44 @@ def impossibility(task: Task) -> str | None:
     return contradiction(task) or _name_fault(task) or _attempt_fault(task) or _time_fault(task)
 
 
+def _shown(number: int) -> str:
+    return clean(str(number), limit=_MAX_SHOWN)
+
+
 def _name_fault(task: Task) -> str | None:
     if task.version == NO_VERSION:
-        return "it has no version"
+        return "version is missing"
     if not _is_task_id(task.task_id):
-        return "its id is none"
-    if not _is_queue(task.queue) or not 0 <= task.priority <= MAX_PRIORITY:
-        return "it belongs to no queue"
+        return "task_id is no id of a task"
+    if not _is_queue(task.queue):
+        return "queue is no name of a queue"
+    if not 0 <= task.priority <= MAX_PRIORITY:
+        return f"priority is {_shown(task.priority)}, not within 0..{MAX_PRIORITY}"
     if not _is_task_type(task.task_type):
-        return "its type is none"
+        return "task_type is no name of a task type"
     key = task.idempotency_key
-    return None if key is None or KEY_PATTERN.fullmatch(key) else "its idempotency key is none"
+    return None if key is None or KEY_PATTERN.fullmatch(key) else "idempotency_key is none that may be given"
 
 
 def _attempt_fault(task: Task) -> str | None:
     if not 1 <= task.max_attempts <= HIGHEST_ATTEMPTS:
-        return f"not within 1..{HIGHEST_ATTEMPTS} attempts are allowed"
+        return f"max_attempts is {_shown(task.max_attempts)}, not within 1..{HIGHEST_ATTEMPTS}"
     if not 0 <= task.previous_attempts_dropped <= HIGHEST_COUNT:
-        return "a count is out of bounds"
+        return f"previous_attempts_dropped is not within 0..{HIGHEST_COUNT}"
     if task.status is TaskStatus.RUNNING:
-        return None if task.attempt else "it runs without an attempt"
+        return None if task.attempt else "attempt is 0, and status is running"
     if task.attempt == task.max_attempts and task.status not in TERMINAL:
-        return "it waits for an attempt that is not allowed"
+        return f"attempt is {task.attempt}, the last that max_attempts allows, and status is {task.status}"
     return None
 
 
 def _time_fault(task: Task) -> str | None:
     if not _NONE < task.timeout <= _LONGEST_RUN:
-        return f"its timeout is not within 1..{MAX_TIMEOUT_MS} ms"
+        return f"timeout_ms is not within 1..{MAX_TIMEOUT_MS}"
     if task.started_at is not None and task.started_at > _LAST_START:
-        return "its run would end after the end of time"
+        return "started_at is so late that its run would end after the end of time"
     if task.ttl_at is not None and not _NONE <= task.ttl_at - (task.requeued_at or task.created_at) <= _LONGEST_LIFE:
-        return "its time to live is out of bounds"
+        return "ttl_at is before created_at, or too long after it"
     return None
 
 

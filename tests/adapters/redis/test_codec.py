@@ -1,5 +1,6 @@
 """Tasks as hash fields: what is written reads back, and only what changed is written."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -142,8 +143,36 @@ def test_a_record_that_somebody_spoiled_is_said_to_be_unreadable(field: str, tex
     task = a_task(task_id=TaskId(f"{6:032x}"))
     fields = pairs(changed_fields(None, task)) | {field: text}
 
-    with pytest.raises(UnreadableRecord, match=task.task_id):
+    with pytest.raises(UnreadableRecord, match=task.task_id) as raised:
         task_of(_stored(fields), task_id=task.task_id)
+    assert re.search(rf"\b{field}\b", raised.value.why), raised.value.why
+    assert len(raised.value.why) < 120
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "why"),
+    [
+        ("max_attempts", "banana", 'max_attempts is "banana", not a number'),
+        ("created_at", "9" * 41, f'created_at is "{"9" * 40}...", out of bounds'),
+        ("timeout_ms", "1.5", 'timeout_ms is "1.5", not a number'),
+        ("status", "fly\ning", 'status is "fly ing", no status'),
+        ("entry_id", "now", 'entry_id is "now", no id of a stream entry'),
+        ("version", "\ufffd", 'version is "\ufffd", not text, which nothing can be compared with'),
+        ("history", '[{"error_message":"the password is x"}]', "history is no list of attempts"),
+        ("priority", "10", "priority is 10, not within 0..9"),
+        ("task_id", f"{7:032x}", f'task_id is "{7:032x}", that of another task'),
+        ("task_type", "", "task_type is missing"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_what_is_wrong_names_its_field_and_shows_what_it_is(field: str, text: str, why: str) -> None:
+    task = a_task(task_id=TaskId(f"{6:032x}"))
+    fields = pairs(changed_fields(None, task)) | {field: text}
+
+    with pytest.raises(UnreadableRecord) as raised:
+        task_of(_stored(fields), task_id=task.task_id)
+
+    assert (why, f"the record of task {task.task_id} cannot be read: {why}") == (raised.value.why, str(raised.value))
 
 
 def test_a_record_that_lacks_a_field_is_said_to_be_unreadable() -> None:

@@ -26,6 +26,9 @@ Values = Sequence[str | None] | str
 
 _MAX_REASON: Final = 100
 _ENTRY_ID: Final = re.compile(r"[0-9]{1,15}-(?:[0-9]{1,19}|1[0-7][0-9]{18})")
+_NUMBER: Final = re.compile(r"-?[0-9]+")
+_MAX_SHOWN: Final = 40
+_SPOILED: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 _REPLACED: Final = "\ufffd"
 """What stands for each byte of an answer that is no text."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -33,7 +36,11 @@ _STATUSES: Final[Mapping[str, TaskStatus]] = {status.value: status for status in
 
 
 class UnreadableRecord(BrokerRefused):
-    """A record that dtq did not write, or that somebody changed."""
+    """A record that dtq did not write, or that somebody changed; ``why`` names the field and what is wrong with it."""
+
+    def __init__(self, of: str, *, why: str) -> None:
+        super().__init__(f"the record of {of} cannot be read: {why}")
+        self.why = why
 
 
 class _Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,15 +91,13 @@ def _duration(text: str) -> timedelta:
 def _entry_id(text: str) -> EntryId:
     # the server would refuse a request for it, and with that for all others in it
     if not _ENTRY_ID.fullmatch(text):
-        message = "no id of a stream entry"
-        raise ValueError(message)
+        raise ValueError(text)
     return EntryId(text)
 
 
 def _version(text: str) -> Version:
     if _REPLACED in text:
-        message = "no text, which nothing can be compared with"
-        raise ValueError(message)
+        raise ValueError(text)
     return Version(text)
 
 
@@ -175,6 +180,14 @@ SNAPSHOT: Final = (*(field for field, _, _ in _FIELDS.values()), *_FAILURE)
 SNAPSHOT_NAMES: Final = msgspec.msgpack.encode(SNAPSHOT)
 NO_NAMES: Final = msgspec.msgpack.encode(())
 
+_NEEDED: Final = frozenset(field.name for field in msgspec.structs.fields(Task) if field.required)
+_NO_SUCH: Final[Mapping[str, str]] = {
+    "status": "no status",
+    "version": "not text, which nothing can be compared with",
+    "entry_id": "no id of a stream entry",
+    "dlq_entry_id": "no id of a stream entry",
+}
+
 _READERS: Final = tuple((attribute, read) for attribute, (_, _, read) in _FIELDS.items())
 _WRITERS: Final = tuple(_FIELDS.get(attribute) for attribute in Task.__struct_fields__)
 _FAILURE_AT: Final = Task.__struct_fields__.index("failure")
@@ -187,7 +200,7 @@ def task_of(values: Values | None, *, task_id: str, payload: str | None = None) 
     Raises UnreadableRecord, also for a record that reads well and is no possible task, or is another one's.
     """
     if isinstance(values, str):
-        raise UnreadableRecord(f"the record of a task cannot be read: {clean(values, limit=_MAX_REASON)}")
+        raise UnreadableRecord("a task", why=clean(values, limit=_MAX_REASON))
     if not values or not values[0]:
         return None
     try:
@@ -198,16 +211,46 @@ def task_of(values: Values | None, *, task_id: str, payload: str | None = None) 
                 error_class=error_class or "", error_message=error_message or "", retryable=is_set(retryable)
             )
         task = Task(payload=payload, **found)
-        fault = impossibility(task) if task.task_id == task_id else "it is the record of another task"
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise _unreadable(task_id, type(error).__name__) from error
+        fault = impossibility(task) if task.task_id == task_id else _another(task.task_id)
+    except _SPOILED as error:
+        raise _unreadable(task_id, _fault_of(values) or type(error).__name__) from error
     if fault is not None:
         raise _unreadable(task_id, fault)
     return task
 
 
 def _unreadable(task_id: str, why: str) -> UnreadableRecord:
-    return UnreadableRecord(f"the record of task {clean(task_id, limit=_MAX_REASON)} cannot be read: {why}")
+    return UnreadableRecord(f"task {clean(task_id, limit=_MAX_REASON)}", why=clean(why, limit=_MAX_REASON))
+
+
+def _another(task_id: str) -> str:
+    return f"task_id is {_shown(task_id)}, that of another task"
+
+
+def _fault_of(values: Sequence[str | None]) -> str | None:
+    """Name the first field that cannot be read, and say what is wrong with it; what handlers said is not shown."""
+    for (attribute, (field, _, read)), text in zip(_FIELDS.items(), values, strict=False):
+        if not text:
+            if attribute in _NEEDED:
+                return f"{field} is missing"
+            continue
+        try:
+            read(text)
+        except _SPOILED:
+            if read is _history:
+                return f"{field} is no list of attempts"
+            return f"{field} is {_shown(text)}, {_wrong(attribute, text)}"
+    return None
+
+
+def _wrong(attribute: str, text: str) -> str:
+    said = _NO_SUCH.get(attribute)
+    return said or ("out of bounds" if _NUMBER.fullmatch(text) else "not a number")
+
+
+def _shown(text: str) -> str:
+    """Show what anybody may have written."""
+    return f'"{clean(text, limit=_MAX_SHOWN)}{"..." if len(text) > _MAX_SHOWN else ""}"'
 
 
 def changed_fields(before: Task | None, after: Task) -> list[str]:

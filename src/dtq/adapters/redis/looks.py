@@ -55,7 +55,7 @@ def record_of(reply: Reply, task_id: str) -> Record:
     try:
         return Record(task_of(reply, task_id=task_id))
     except UnreadableRecord as error:
-        return Record(fault=str(error).rpartition(": ")[2])
+        return Record(fault=error.why)
 
 
 def snapshot(keys: Keyspace, task_id: str) -> Sequence[str]:

@@ -73,7 +73,7 @@ def _unread(task_id: TaskId, replies: Sequence[Reply]) -> TaskFact | None:
 def spoiled(task_id: TaskId, record: Record, *, exists: bool) -> TaskFact | None:
     """Tell of a record that is none of a task; None where there is none at all."""
     if record.is_missing and exists:
-        record = Record(fault="it has no version")
+        record = Record(fault="version is missing")
     return None if record.is_missing else TaskFact(task_id=task_id, record=record)
 
 
