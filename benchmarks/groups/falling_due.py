@@ -3,23 +3,28 @@
 import time
 from typing import Final
 
+import msgspec
+
 from benchmarks import handlers
 from benchmarks.ground import KEYS, READY_WITHIN_S, Ground, client_of, percentile, run, submission
 from benchmarks.measuring import Case, Figures, Group
-from benchmarks.programs import wait_until_done
+from benchmarks.programs import Program, wait_until_done
 from benchmarks.stamps import Stamps
 from dtq import Submission
+from dtq.domain.task import QueueName
 
 LATER: Final = 100_000
 LATER_S: Final = 3600.0
 RATE: Final = 5000
+STARTED_PER_S: Final = 1000
 SECONDS: Final = 5.0
 BURST: Final = 20_000
 AHEAD_S: Final = 4.0
 SUBMITTED_PER_S: Final = 1500
 """What is allowed for, so that all are submitted, and workers ready, before the first falls due."""
 BATCH: Final = 100
-POLL_S: Final = 0.005
+PRIORITY: Final = 5
+WITHIN_S: Final = 180.0
 
 
 def _wait_for_later(ground: Ground) -> None:
@@ -28,30 +33,84 @@ def _wait_for_later(ground: Ground) -> None:
     ground.fill(submission(0, delay_seconds=LATER_S + number % 1000) for number in range(count))
 
 
-def steady(ground: Ground) -> Figures:
+def started(ground: Ground) -> Figures:
     """Measure the lateness of tasks that fall due evenly, from the time they were to run to their handler's start."""
     _wait_for_later(ground)
-    rate = max(200.0, RATE * min(1.0, ground.scale * 4))
-    stamps = Stamps(int(rate * SECONDS))
+    stamps = Stamps(int(_rate(ground, STARTED_PER_S) * SECONDS))
     try:
-        ahead_s = AHEAD_S + stamps.count / SUBMITTED_PER_S
-        begins = time.monotonic() + ahead_s
-        due = [begins + number / rate for number in range(stamps.count)]
+        begins = time.monotonic() + _ahead_s(stamps.count)
+        due = _spread(stamps.count, begins=begins)
         run(_delayed(ground.server.url, due))
         with (
             ground.worker(stamps, concurrency=100, name="first") as worker,
             ground.worker(stamps, concurrency=100, name="second"),
         ):
-            wait_until_done(lambda: ground.known_workers() >= 2, within_s=READY_WITHIN_S, program=worker)  # noqa: PLR2004 - these two
-            is_late = time.monotonic() > begins
-            wait_until_done(lambda: stamps.done() >= stamps.count, within_s=ahead_s + 120, program=worker)
-        if is_late:
-            raise RuntimeError("the workers were started too late: submitting took longer than was allowed for")
-        late = [(begun / 1e9 - at) * 1000 for begun, at in zip(stamps.times_ns(), due, strict=True)]
+            _check_in_time(ground, worker, workers=2, begins=begins)
+            wait_until_done(lambda: stamps.done() >= stamps.count, within_s=WITHIN_S, program=worker)
+        late_ms = [(begun / 1e9 - at) * 1000 for begun, at in zip(stamps.times_ns(), due, strict=True)]
     finally:
         stamps.close()
+    return _lateness(late_ms)
+
+
+def steady(ground: Ground) -> Figures:
+    """Measure the lateness of the promotion of tasks that fall due evenly; nobody works on their queue."""
+    _wait_for_later(ground)
+    count = int(_rate(ground, RATE) * SECONDS)
+    begins = time.monotonic() + _ahead_s(count)
+    due = _spread(count, begins=begins)
+    promoted_ms = _promoted(ground, due, begins=begins)
+    offset_ms = (time.time() - time.monotonic()) * 1000
+    return _lateness([at - offset_ms - due[number] * 1000 for number, at in promoted_ms.items()])
+
+
+def burst(ground: Ground) -> Figures:
+    """Measure how fast the leader promotes what fell due at once; nobody works on its queue."""
+    _wait_for_later(ground)
+    count = ground.sized(BURST, least=1000)
+    begins = time.monotonic() + _ahead_s(count)
+    times_ms = sorted(_promoted(ground, [begins] * count, begins=begins).values())
+    offset_ms = (time.time() - time.monotonic()) * 1000
+    first, last = times_ms[0], times_ms[-1]
+    return {"promoted_per_s": count / max(1, last - first) * 1000, "all_after_ms": last - offset_ms - begins * 1000}
+
+
+def _rate(ground: Ground, full: int) -> float:
+    return max(200.0, full * min(1.0, ground.scale * 4))
+
+
+def _ahead_s(count: int) -> float:
+    return AHEAD_S + count / SUBMITTED_PER_S
+
+
+def _spread(count: int, *, begins: float) -> list[float]:
+    return [begins + number * SECONDS / count for number in range(count)]
+
+
+def _check_in_time(ground: Ground, worker: Program, *, workers: int, begins: float) -> None:
+    wait_until_done(lambda: ground.known_workers() >= workers, within_s=READY_WITHIN_S, program=worker)
+    if time.monotonic() > begins:
+        raise RuntimeError("the workers were ready too late: submitting took longer than was allowed for")
+
+
+def _promoted(ground: Ground, due: list[float], *, begins: float) -> dict[int, float]:
+    """Return when each task came into its stream, in the server's milliseconds: its entry's id begins with them."""
+    redis, stream = ground.server.redis, KEYS.stream(QueueName("default"), PRIORITY)
+    run(_delayed(ground.server.url, due))
+    stamps = Stamps(1)
+    try:
+        with ground.worker(stamps, concurrency=10, queue="elsewhere") as worker:
+            _check_in_time(ground, worker, workers=1, begins=begins)
+            wait_until_done(lambda: redis.xlen(stream) >= len(due), within_s=WITHIN_S, program=worker, every_s=0.1)
+    finally:
+        stamps.close()
+    entries = redis.xrange(stream)
+    return {msgspec.json.decode(fields[b"payload"])["i"]: float(name.split(b"-")[0]) for name, fields in entries}
+
+
+def _lateness(late_ms: list[float]) -> dict[str, float]:
     shares = {"late_p50_ms": 0.5, "late_p99_ms": 0.99, "late_p99.9_ms": 0.999}
-    return {"per_s": rate} | {name: percentile(late, share) for name, share in shares.items()}
+    return {"per_s": len(late_ms) / SECONDS} | {name: percentile(late_ms, share) for name, share in shares.items()}
 
 
 async def _delayed(url: str, due: list[float]) -> None:
@@ -67,39 +126,12 @@ async def _delayed(url: str, due: list[float]) -> None:
                     raise answer
 
 
-def burst(ground: Ground) -> Figures:
-    """Measure how fast the leader takes what fell due at once from the schedule; nobody works on its queue."""
-    _wait_for_later(ground)
-    count = ground.sized(BURST, least=1000)
-    ahead_s = AHEAD_S + count / SUBMITTED_PER_S
-    due = time.monotonic() + ahead_s
-    later = ground.server.redis.zcard(KEYS.schedule)
-    run(_delayed(ground.server.url, [due] * count))
-    stamps = Stamps(1)
-    seen: list[tuple[float, int]] = []
-    try:
-        with ground.worker(stamps, concurrency=10, queue="elsewhere") as worker:
-
-            def is_promoted() -> bool:
-                left = ground.server.redis.zcard(KEYS.schedule) - later
-                seen.append((time.monotonic(), count - left))
-                return bool(left <= 0)
-
-            wait_until_done(is_promoted, within_s=ahead_s + 120, program=worker, every_s=POLL_S)
-    finally:
-        stamps.close()
-    (first, begun), (last, ended) = _window(seen, count=count)
-    return {"promoted_per_s": (ended - begun) / (last - first), "all_after_ms": (seen[-1][0] - due) * 1000}
-
-
-def _window(seen: list[tuple[float, int]], *, count: int) -> tuple[tuple[float, int], tuple[float, int]]:
-    """Return the last look before anything went and the first one after which nothing was left."""
-    begun = [look for look in seen if look[1] <= 0] or seen[:1]
-    return begun[-1], next(look for look in seen if look[1] >= count)
-
-
 GROUP: Final = Group(
     name="due",
-    about="delayed tasks while 100,000 wait for later; lateness is up to the start of the handler, by two workers",
-    cases=(Case(name="steady", measure=steady), Case(name="all at once", measure=burst)),
+    about="delayed tasks while 100,000 wait for later: up to their promotion, or to their handler on two workers",
+    cases=(
+        Case(name="promotion, steady", measure=steady),
+        Case(name="start, steady", measure=started),
+        Case(name="promotion, all at once", measure=burst),
+    ),
 )
