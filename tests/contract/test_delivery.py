@@ -93,3 +93,10 @@ async def test_every_delivery_of_a_batch_has_its_own_task(harness: Harness) -> N
     tasks = [await submit(harness, payload=f'{{"n": {number}}}') for number in range(25)]
 
     assert tasks == [one.task for one in await take(harness)]
+
+
+async def test_of_a_queue_whose_owners_are_forgotten_nobody_owns_anything(harness: Harness) -> None:
+    await run(harness, worker=WORKER)
+    await harness.lose_groups(QUEUE)
+
+    assert [] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))

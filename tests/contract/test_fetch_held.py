@@ -34,6 +34,13 @@ async def test_held_then_abandoned_then_fresh(harness: Harness) -> None:
     assert [held.task_id, abandoned.task_id, fresh.task_id] == [one.fields["task_id"] for one in deliveries]
 
 
+async def test_held_entries_come_oldest_first_however_they_are_named(harness: Harness) -> None:
+    receipts = [task.receipt for task in [await submit(harness, priority=5) for _ in range(3)] if task.receipt]
+    await take(harness)
+
+    assert receipts == [one.receipt for one in await take(harness, held=receipts[::-1])]
+
+
 async def test_a_held_entry_comes_back_once(harness: Harness) -> None:
     task = await submit(harness)
     await take(harness)

@@ -281,3 +281,11 @@ async def test_cancel_marks_that_no_entry_can_need_are_removed(harness: Harness)
     counts = [await harness.backend.upkeep.drop_marks(limit=2) for _ in range(3)]
 
     assert [2, 1, 0] == counts
+
+
+async def test_a_cancel_mark_stays_while_an_entry_may_need_it(harness: Harness) -> None:
+    task = await submit(harness)
+    await harness.duplicate(task.task_id)
+    await cancel(harness, task)
+
+    assert 0 == await harness.backend.upkeep.drop_marks(limit=9)

@@ -1,9 +1,12 @@
 """The server's clock as its replies tell it."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from dtq.adapters.memory.clock import ManualClock
+from dtq.adapters.redis.client import Rejected
 from dtq.adapters.redis.clock import RedisClock
+from dtq.adapters.redis.scripts import FETCH, Scripts
 
 SERVER = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -63,3 +66,30 @@ async def test_it_is_never_ahead_of_the_server_and_does_not_go_back() -> None:
         assert clock.now() <= server
 
     assert sorted(shown) == shown
+
+
+class Forgetful:
+    """A server that has forgotten a script; half an hour passes until it has learnt it anew."""
+
+    def __init__(self, host: ManualClock) -> None:
+        self._host = host
+        self._is_new = True
+
+    async def call(self, name: str, *_: object) -> object:
+        if name == "SCRIPT":
+            await self._host.advance(timedelta(minutes=30))
+            self._is_new = False
+        elif self._is_new:
+            raise Rejected("NOSCRIPT", "no matching script")
+        return [int(SERVER.timestamp()), 0, "reply"]
+
+
+async def test_the_time_that_it_takes_to_load_a_script_tells_nothing_of_the_servers() -> None:
+    host = ManualClock()
+    clock = RedisClock(host)
+    _told(clock, SERVER - timedelta(minutes=20))
+    forgetful: Any = Forgetful(host)
+
+    await Scripts(forgetful, clock=clock).run(FETCH, keys=(), arguments=())
+
+    assert clock.now() == SERVER

@@ -12,8 +12,8 @@ from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task, TaskId
 from tests.adapters.redis.schema import Schema
 from tests.contract.harness import Harness
-from tests.contract.steps import bring_to, create, make, now, seconds, submit
-from tests.factories import a_token, an_admission
+from tests.contract.steps import bring_to, create, make, now, seconds, submit, take
+from tests.factories import QUEUE, a_token, an_admission
 
 READS = {
     *("evalsha", "hmget", "hget", "exists", "xlen", "xpending", "xrange", "xinfo|groups", "zscore", "time"),
@@ -108,3 +108,17 @@ async def test_a_full_queue_costs_no_more_than_the_count_that_was_asked_for(sche
     # 100 entries in bites of 16, and one more look to see that there are more
     assert crowded["xrange"] - lonely["xrange"] <= 2 * (100 // 16 + 1)
     assert {**crowded, "xrange": 0, "evalsha": 0, "time": 0} == {**lonely, "xrange": 0, "evalsha": 0, "time": 0}
+
+
+async def test_what_is_owned_and_gone_makes_room_for_nothing(schema: Schema) -> None:
+    for _ in range(3):
+        gone = await submit(schema.harness, priority=9)
+        await take(schema.harness)
+        await schema.call("XDEL", schema.keys.stream(QUEUE, 9), str(gone.entry_id))
+    await submit(schema.harness, priority=8)
+    task = await submit(schema.harness, priority=5)
+
+    standing = await schema.harness.backend.locator.locate(task.task_id, count_up_to=9)
+
+    assert standing is not None
+    assert 1 == standing.above
