@@ -60,6 +60,7 @@ async def test_an_entry_that_becomes_its_tasks_own_meanwhile_is_not_dropped(
     record, aside = schema.keys.task(task.task_id), f"{schema.prefix}:op:aside"
     assert task.receipt is not None
     await schema.call("RENAME", record, aside)
+
     async def peek_and_write(*arguments: Any, **named: Any) -> Sequence[Peeked]:
         seen = await peek(*arguments, **named)
         await schema.call("RENAME", aside, record)
