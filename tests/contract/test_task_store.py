@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dtq.domain import lifecycle
 from dtq.domain.change import Change
-from dtq.domain.errors import BrokerRefused
+from dtq.domain.errors import RecordUnreadable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import NO_VERSION, QueueName, TaskId
 from dtq.ports.answers import Already, Applied, Conflict
@@ -58,7 +58,7 @@ async def test_load_raises_where_the_record_cannot_be_read(harness: Harness) -> 
     task = await submit(harness)
     await harness.garble(task.task_id)
 
-    with pytest.raises(BrokerRefused, match=task.task_id):
+    with pytest.raises(RecordUnreadable, match=task.task_id):
         await harness.backend.broker.load(task.task_id)
 
 

@@ -3,12 +3,14 @@
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
+from dtq.application.tasks import TaskService
+from dtq.domain.errors import RecordUnreadable
 from dtq.domain.outcome import Succeeded
 from dtq.entrypoints.cli import main
 from dtq.ports.backend import Backend
@@ -127,6 +129,24 @@ def test_a_full_queue_stops_it_where_it_stays_full(monkeypatch: pytest.MonkeyPat
     assert "2 submitted, 0 already there, 0 rejected\n" == out
     assert "dtq: stopped at line 3: queue_full: 2 of 2\n" in err
     assert "would submit 2 lines a second time" in err
+
+
+def test_a_line_whose_task_cannot_be_read_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    submit_many = TaskService.submit_many
+
+    async def spoiled(self: TaskService, submissions: Sequence[Mapping[str, object]]) -> Sequence[object]:
+        found = await submit_many(self, submissions)
+        return [RecordUnreadable("the record of its task cannot be read"), *found[1:]]
+
+    monkeypatch.setattr(TaskService, "submit_many", spoiled)
+
+    assert 5 == main(["submit", "--file", written(a_line(), a_line()), "--patience", "0"])
+
+    out, err = printed()
+    assert "1 submitted, 0 already there, 1 rejected\n" == out
+    assert "dtq: line 1: the record of its task cannot be read; trying again does not help: see `dtq doctor`\n" in err
 
 
 def test_a_longer_line_than_any_task_can_need_is_refused(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:

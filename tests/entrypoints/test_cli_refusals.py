@@ -7,7 +7,15 @@ import sys
 
 import pytest
 
-from dtq.domain.errors import BrokerUnavailable, DtqError, FieldProblem, InvalidTask, OutcomeUnknown, StepStopped
+from dtq.domain.errors import (
+    BrokerUnavailable,
+    DtqError,
+    FieldProblem,
+    InvalidTask,
+    OutcomeUnknown,
+    RecordUnreadable,
+    StepStopped,
+)
 from dtq.entrypoints.cli import main
 from dtq.entrypoints.cli.exits import lines_of, report
 from dtq.ports.backend import Backend
@@ -133,7 +141,8 @@ def test_a_worker_without_any_task_is_two(monkeypatch: pytest.MonkeyPatch, print
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (BrokerUnavailable("no"), "the broker, which DTQ_REDIS_URL names, is unavailable (no)"),
+        (BrokerUnavailable("no"), "the broker is unavailable (no)"),
+        (RecordUnreadable("no"), "no; trying again does not help: see `dtq doctor`"),
         (OutcomeUnknown("no"), "did not answer in time, so the request may or may not have been carried out (no)"),
         (StepStopped("no"), "stopped half-way, so the request may or may not have been carried out (no)"),
     ],

@@ -4,6 +4,7 @@ import pytest
 
 from dtq.application.tasks import TaskService
 from dtq.domain.errors import BrokerUnavailable
+from dtq.entrypoints import folder
 from dtq.entrypoints.cli import main
 from tests.entrypoints.command_fixtures import backend, printed
 from tests.entrypoints.commands import Printed
@@ -84,6 +85,21 @@ def test_who_named_a_broker_is_not(monkeypatch: pytest.MonkeyPatch, printed: Pri
     assert 1 == main(["list"])
 
     assert "the broker, which DTQ_REDIS_URL names, is unavailable" in printed()[1]
+
+
+def test_who_is_led_to_a_broker_by_the_folder_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, printed: Printed, request: pytest.FixtureRequest
+) -> None:
+    found = folder.Found(settings={"DTQ_REDIS_URL": f"third://{id(request.node)}"})
+    monkeypatch.delenv("DTQ_REDIS_URL")
+    monkeypatch.setattr(folder, "read_settings", lambda _: found)
+    monkeypatch.setattr(TaskService, "recent", _unavailable)
+
+    assert 1 == main(["list"])
+
+    err = printed()[1]
+    assert "dtq: the broker of the `dtq dev` that runs in this folder, which .dtq names, is unavailable" in err
+    assert "DTQ_REDIS_URL" not in err
 
 
 async def _unavailable(*_: object, **__: object) -> None:

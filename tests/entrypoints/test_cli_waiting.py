@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from dtq.application.explaining import ExplanationService
-from dtq.domain.errors import BrokerUnavailable
+from dtq.application.tasks import TaskService
+from dtq.domain.errors import BrokerUnavailable, RecordUnreadable
 from dtq.domain.outcome import classify
 from dtq.entrypoints.cli import main
 from dtq.ports.backend import Backend
@@ -71,6 +72,22 @@ def test_a_reason_that_cannot_be_found_out_is_left_out(printed: Printed, monkeyp
     monkeypatch.setattr(ExplanationService, "explain", unavailable)
 
     assert "queued" == told(printed, task_id)
+
+
+def test_no_record_that_cannot_be_read_is_waited_for(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def unreadable(_: TaskService, task_id: str) -> None:
+        asked.append(task_id)
+        raise RecordUnreadable("it cannot be read")
+
+    task_id = submitted(printed)
+    monkeypatch.setattr(TaskService, "get", unreadable)
+
+    assert 1 == main(["get", task_id, "--wait", "1"])
+
+    assert [task_id] == asked
+    assert "dtq: it cannot be read; trying again does not help: see `dtq doctor`\n" in printed()[1]
 
 
 def test_programs_read_the_document_alone(printed: Printed) -> None:

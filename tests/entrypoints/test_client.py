@@ -7,11 +7,13 @@ import pytest
 from msgspec import ValidationError, convert, json
 
 from dtq import AsyncClient, Submission
+from dtq.application.tasks import TaskService
 from dtq.domain.errors import (
     IdempotencyInProgress,
     InvalidTask,
     PayloadTooLarge,
     QueueFull,
+    RecordUnreadable,
     TaskNotFound,
     TaskTerminal,
     UnknownTaskType,
@@ -78,6 +80,23 @@ async def test_refusals_are_the_same_errors(way: Callable[..., AsyncClient]) -> 
         assert TaskStatus.CANCELLED is terminal.value.status
         with pytest.raises(TimeoutError, match="within 0 s: it is queued"):
             await client.wait((await client.submit("greet", {"name": "Ada"})).task_id, timeout=0)
+
+
+async def test_a_record_that_cannot_be_read_is_the_same_error_too(
+    way: Callable[..., AsyncClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def unreadable(_: TaskService, task_id: str) -> None:
+        asked.append(task_id)
+        raise RecordUnreadable(f"the record of task {task_id} cannot be read")
+
+    monkeypatch.setattr(TaskService, "get", unreadable)
+    async with way() as client:
+        with pytest.raises(RecordUnreadable, match=f"the record of task {SOME_ID} cannot be read"):
+            await client.get(SOME_ID)
+
+    assert [SOME_ID] == asked
 
 
 async def test_a_key_stands_for_one_task(way: Callable[..., AsyncClient]) -> None:

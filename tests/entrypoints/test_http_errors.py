@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dtq.domain import errors
 from dtq.domain.admission import DEFAULT_QUEUE
-from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown, StepStopped
+from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown, RecordUnreadable, StepStopped
 from dtq.domain.text import class_name
 from dtq.entrypoints.container import connect
 from dtq.entrypoints.http.errors import STATUS_OF
@@ -85,6 +85,19 @@ async def test_an_unforeseen_error_tells_nothing_and_is_noted(make_api: MakeApi)
     [(what, details)] = api.notes.notices
     assert ("request_failed", "ZeroDivisionError") == (what, details["error_class"])
     assert "secret" not in str(details)
+
+
+async def test_a_record_that_cannot_be_read_is_no_outage_and_not_to_be_tried_again(make_api: MakeApi) -> None:
+    api = await make_api(backend=memory(broker=Broken(RecordUnreadable("a record cannot be read: status"))))
+
+    answer = await api.client.get(f"/api/v1/tasks/{'0' * 32}")
+
+    problem = answer.json()
+    assert (500, "RECORD_UNREADABLE") == (answer.status_code, problem["code"])
+    assert "a record cannot be read: status; trying again does not help: see `dtq doctor`" == problem["detail"]
+    assert "retry-after" not in answer.headers
+    assert "retry_after_s" not in problem
+    assert [] == api.notes.notices
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def forgotten(site: Site, task_id: str) -> Iterator[None]:
 
 def read(answer: httpx.Response) -> Any:
     """Read an answer as strictly as JSON is meant."""
-    assert answer.status_code < 500 or answer.json()["code"] == "BROKER_UNAVAILABLE", answer.text
+    assert answer.status_code < 500 or answer.json()["code"] == "RECORD_UNREADABLE", answer.text
     return json.loads(answer.content, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
 
 

@@ -174,6 +174,13 @@ class BrokerRefused(BrokerUnavailable):
     """The broker is there and refuses one request, as it would its repeat; that says nothing of any other request."""
 
 
+class RecordUnreadable(BrokerRefused):
+    """What is stored is not what dtq wrote, for somebody changed it: trying again does not help until it is mended."""
+
+    code = "RECORD_UNREADABLE"
+    advice: ClassVar[str] = "trying again does not help: see `dtq doctor`"
+
+
 class BrokerOutOfMemory(BrokerUnavailable):
     """The broker has no memory for new work; what finishes work still runs."""
 

@@ -95,6 +95,8 @@ class Loaded(Struct, frozen=True, kw_only=True):
     settings: Settings
     given: frozenset[str] = frozenset()
     """The DTQ_ names that were not left to their defaults."""
+    left: frozenset[str] = frozenset()
+    """Those of them that only the folder of a `dtq dev` gives."""
     warnings: tuple[str, ...] = ()
 
 
@@ -118,7 +120,8 @@ def load(
     *folder*, what `dtq dev` left in the current one. An empty text means the default. Keys are DTQ_ names.
     """
     environment = os.environ if environment is None else environment
-    given = {**_known(folder or {}), **_known(environment), **_known(options or {})}
+    left, said = _known(folder or {}), {**_known(environment), **_known(options or {})}
+    given = left | said
     faults: list[str] = []
     values: dict[str, object] = {}
     for field in fields(Settings):
@@ -133,7 +136,10 @@ def load(
     faults.extend(_faults_between(settings))
     if faults:
         raise SettingsError(faults)
-    return Loaded(settings=settings, given=frozenset(given), warnings=tuple(_unknown_names(environment)))
+    warnings = tuple(_unknown_names(environment))
+    return Loaded(
+        settings=settings, given=frozenset(given), left=frozenset(left.keys() - said.keys()), warnings=warnings
+    )
 
 
 def variable(field: str) -> str:

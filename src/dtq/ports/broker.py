@@ -76,7 +76,7 @@ class TaskStore(Protocol):
     """
 
     async def load(self, task_id: TaskId) -> Task | None:
-        """Return the task as stored, with its payload, or None. Raises BrokerRefused where its record is unreadable."""
+        """Return the task as stored, with its payload, or None. Raises RecordUnreadable where it cannot be read."""
         ...
 
     async def create(self, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dtq.adapters.redis.broker import RedisBroker
-from dtq.adapters.redis.codec import UnreadableRecord
+from dtq.domain.errors import RecordUnreadable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import NO_VERSION, QueueName, TaskId, WorkerId
 from dtq.ports.answers import Already, Broken
@@ -94,7 +94,7 @@ async def test_a_dead_letter_whose_record_is_spoiled_is_listed_and_says_so_when_
 
     (letter,) = await schema.harness.backend.dead_letters.recent(limit=9)
     assert dead.task_id == letter.fields["task_id"]
-    with pytest.raises(UnreadableRecord):
+    with pytest.raises(RecordUnreadable):
         await schema.harness.backend.dead_letters.get(dead.task_id)
 
 
@@ -172,7 +172,7 @@ async def test_a_record_under_the_id_of_another_is_unreadable(schema: Schema) ->
     await schema.call("DEL", schema.keys.task(second.task_id))
     await schema.call("COPY", schema.keys.task(first.task_id), schema.keys.task(second.task_id))
 
-    with pytest.raises(UnreadableRecord, match="of another task"):
+    with pytest.raises(RecordUnreadable, match="of another task"):
         await schema.harness.backend.broker.load(second.task_id)
 
 
@@ -180,7 +180,7 @@ async def test_a_version_that_is_no_text_is_unreadable(schema: Schema) -> None:
     task = await submit(schema.harness)
     await schema.call("EVAL", "redis.call('HSET', KEYS[1], 'version', '\\255')", 1, schema.keys.task(task.task_id))
 
-    with pytest.raises(UnreadableRecord):
+    with pytest.raises(RecordUnreadable):
         await schema.harness.backend.broker.load(task.task_id)
 
 

@@ -1,12 +1,13 @@
 """Keys of another type, as a stranger leaves them among ours: each spoils what it stands for, and nothing else."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
 
 from dtq.adapters.redis.broker import RedisBroker
 from dtq.adapters.redis.envelope import MAX_ACTS, Envelope
-from dtq.domain.errors import BrokerRefused, StepStopped
+from dtq.domain.errors import BrokerRefused, RecordUnreadable, StepStopped
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
 from dtq.ports.answers import Broken
@@ -45,6 +46,34 @@ async def test_a_record_of_another_type_makes_only_its_own_entry_unreadable(sche
     assert [bad.receipt] == [one.receipt for one in fetched.unreadable]
     assert "WRONGTYPE" in fetched.unreadable[0].reason
     assert [] == list(fetched.faults)
+
+
+async def test_a_record_of_another_type_is_refused_by_the_name_of_its_key(schema: Schema) -> None:
+    task = await submit(schema.harness)
+    await replace_record(schema, task)
+
+    with pytest.raises(RecordUnreadable, match=f"key {schema.keys.task(task.task_id)} is of another type"):
+        await schema.harness.backend.broker.load(task.task_id)
+
+
+async def test_each_key_of_another_type_is_named_where_it_is_asked_for(schema: Schema) -> None:
+    keys, backend = schema.keys, schema.harness.backend
+    for key in (keys.audit, keys.dead_letters, keys.queues, keys.recent, keys.stream(QUEUE, 7)):
+        await schema.call("DEL", key)
+        await schema.call("SET", key, "a stranger's")
+    reads: dict[str, Callable[[], Awaitable[object]]] = {
+        keys.audit: lambda: backend.audit.recent(limit=1),
+        keys.dead_letters: backend.dead_letters.count,
+        keys.queues: backend.queues.names,
+        keys.recent: lambda: backend.broker.recent(queue=None, status=None, limit=1),
+    }
+
+    for key, read in reads.items():
+        with pytest.raises(RecordUnreadable, match=f"key {key} is of another type"):
+            await read()
+    await schema.call("DEL", keys.queues)
+    with pytest.raises(RecordUnreadable, match=f"key {keys.stream(QUEUE, 7)} is of another type"):
+        await backend.queues.stats(QUEUE)
 
 
 async def test_a_record_of_another_type_costs_its_neighbors_no_lease(schema: Schema) -> None:

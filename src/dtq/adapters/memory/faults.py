@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, OutcomeUnknown
+from dtq.domain.errors import BrokerOutOfMemory, OutcomeUnknown, RecordUnreadable
 from dtq.domain.task import QueueName, TaskId
 
 GARBLED: Final = "garbled"
@@ -36,9 +36,9 @@ class Faults:
             raise BrokerOutOfMemory("memory is full")
 
     def before_read(self, task_id: TaskId) -> None:
-        """Raise BrokerRefused where the record of the task is garbled."""
+        """Raise RecordUnreadable where the record of the task is garbled."""
         if task_id in self.garbled:
-            raise BrokerRefused(f"the record of task {task_id} is garbled")
+            raise RecordUnreadable(f"the record of task {task_id} is garbled")
 
     def before_reply(self) -> None:
         """End the harm that was meant for this call; raise OutcomeUnknown where its reply is to be lost."""

@@ -24,7 +24,7 @@ from redis.exceptions import (
 )
 
 from dtq.adapters.redis.subscription import Subscription
-from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown, RecordUnreadable
 from dtq.domain.text import clean
 from dtq.ports.backend import OnOperation, unheard
 
@@ -72,6 +72,10 @@ class Refusal(Rejected, BrokerRefused):
     """The same, where the server itself is well: the key, the command or this user is what it does not accept."""
 
 
+class Misplaced(Refusal, RecordUnreadable):
+    """The same, where a stranger's key of another type stands for one of ours."""
+
+
 class Moved(Rejected):
     """The server is a cluster's, and another one of it serves our slot: there the command may be sent again."""
 
@@ -101,14 +105,16 @@ class Client:
         """Run one command, which the server may hold back for *block*, and return its reply. Raises Rejected."""
         name = self.names.get(str(command[1]), "script") if command[0] == "EVALSHA" else str(command[0]).lower()
         (reply,) = await self._counted(name, _packed(command), replies=1, block=block)
-        return checked(reply)
+        if isinstance(reply, BrokerUnavailable):
+            raise _named(reply, command)
+        return reply
 
     async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
         """Run commands that only read in one trip, each by itself; an error is the reply of its command."""
         if not commands:
             return []
         packed = b"".join(map(_packed, commands))
-        return await self._counted("pipeline", packed, replies=len(commands))
+        return with_our_errors(await self._counted("pipeline", packed, replies=len(commands)), commands)
 
     @asynccontextmanager
     async def subscribe(self, *channels: str) -> AsyncIterator[AsyncIterator[str]]:
@@ -247,9 +253,21 @@ def checked(reply: Reply) -> Reply:
     return reply
 
 
-def with_our_errors(replies: Sequence[Reply]) -> list[Reply]:
-    """Return the replies that a script gathered, with our errors in place of the driver's."""
-    return [translated(reply) if isinstance(reply, ResponseError) else reply for reply in replies]
+def with_our_errors(replies: Sequence[Reply], commands: Sequence[Sequence[Argument]]) -> list[Reply]:
+    """Return the replies to *commands*, with our errors in place of the driver's."""
+    return [
+        _named(reply, command) if isinstance(reply, (ResponseError, BrokerUnavailable)) else reply
+        for reply, command in zip(replies, commands, strict=True)
+    ]
+
+
+def _named(error: ResponseError | BrokerUnavailable, command: Sequence[Argument]) -> BrokerUnavailable:
+    """Return our error for an answer to *command*; of a key of another type, with its name where it has but one."""
+    known = translated(error) if isinstance(error, ResponseError) else error
+    if not isinstance(known, Misplaced) or command[0] == "EVALSHA":
+        return known
+    key = command[2] if command[0] in ("XINFO", "XGROUP") else command[1]
+    return Misplaced(WRONG_TYPE, f"key {clean(str(key), limit=MAX_REASON)} is of another type than dtq keeps there")
 
 
 def translated(error: ResponseError) -> BrokerUnavailable:
@@ -265,6 +283,8 @@ def translated(error: ResponseError) -> BrokerUnavailable:
 
 def rejection(code: str, text: str) -> Rejected:
     """Return the error of a server that answered *code*: an outage of the whole, or the refusal of one request."""
+    if code == WRONG_TYPE:
+        return Misplaced(code, text)
     return Rejected(code, text) if code in _OUTAGES else Refusal(code, text)
 
 

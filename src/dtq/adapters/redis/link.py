@@ -65,7 +65,8 @@ class Link(Struct, frozen=True, kw_only=True):
         """Run commands on *keys* as one step, and return each one's reply, which may be a Rejected."""
         numbers = {name: number for number, name in enumerate(keys, 1)}
         numbered = [[numbers.get(argument, argument) for argument in command] for command in commands]
-        return with_our_errors(await self.scripts.run(RUN, keys=keys, arguments=[msgpack.encode(numbered)]))
+        replies = await self.scripts.run(RUN, keys=keys, arguments=[msgpack.encode(numbered)])
+        return with_our_errors(replies, commands)
 
 
 def _outcome(answer: Reply) -> str | None:

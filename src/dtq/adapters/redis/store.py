@@ -15,6 +15,7 @@ from dtq.adapters.redis.steps import Move
 from dtq.adapters.redis.wire import json_text, read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
+from dtq.domain.errors import RecordUnreadable
 from dtq.domain.idempotency import record_of
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Task, TaskId
@@ -74,9 +75,12 @@ async def commit(link: Link, changes: Sequence[Change]) -> Sequence[CommitAnswer
 
 
 async def load(link: Link, task_id: TaskId) -> Task | None:
-    """Return a task with its payload. Raises UnreadableRecord."""
+    """Return a task with its payload. Raises RecordUnreadable."""
     *values, payload = await link.client.call("HMGET", link.keys.task(task_id), *SNAPSHOT, PAYLOAD)
-    return task_of(values, task_id=task_id, payload=payload)
+    try:
+        return task_of(values, task_id=task_id, payload=payload)
+    except UnreadableRecord as error:
+        raise RecordUnreadable(str(error)) from error
 
 
 async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:

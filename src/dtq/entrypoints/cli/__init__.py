@@ -18,7 +18,7 @@ from dtq.entrypoints.cli import (
     tasks,
     watch,
 )
-from dtq.entrypoints.cli.exits import Exit, Unusable, print_error, report
+from dtq.entrypoints.cli.exits import AWAY, Exit, Unusable, print_error, report
 from dtq.entrypoints.cli.parsers import FORMATTER, Parser, more
 from dtq.entrypoints.cli.session import Terminated
 from dtq.entrypoints.cli.streams import ReaderGone, Unwritten, finish, prepare
@@ -74,8 +74,8 @@ def _run(arguments: Namespace) -> int:
         print_error(f"dtq: {error}")
         return Exit.USAGE
     except DtqError as error:
-        default_broker = getattr(arguments, "default_broker", None)
-        return report(error, as_json=getattr(arguments, "json", False), default_broker=default_broker)
+        as_json = getattr(arguments, "json", False)
+        return report(error, as_json=as_json, away=getattr(arguments, "away", AWAY))
     except ReaderGone:
         return Exit.DONE
     except (Unwritten, OSError) as error:

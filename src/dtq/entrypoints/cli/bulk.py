@@ -11,7 +11,7 @@ from typing import Final
 
 from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.application.tasks import TaskService
-from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown, PayloadTooLarge, QueueFull
+from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown, PayloadTooLarge, QueueFull, RecordUnreadable
 from dtq.entrypoints.cli.exits import Exit, Unusable
 from dtq.entrypoints.cli.lines import Line, Lines
 from dtq.entrypoints.cli.progress import Advance, progress
@@ -41,7 +41,7 @@ def submit_file(arguments: Namespace, *, defaults: Fields) -> int:
         bulk = Bulk(
             container.tasks(),
             clock=container.backend().clock,
-            tally=Tally(as_json=arguments.json, default_broker=arguments.default_broker),
+            tally=Tally(as_json=arguments.json, away=arguments.away),
             patience=timedelta(seconds=arguments.patience),
             defaults=defaults,
         )
@@ -155,7 +155,7 @@ def _will_pass(error: DtqError, *, has_key: bool) -> bool:
     """Tell whether the same line may be sent again, and taken then; unlike a task without a key that may be there."""
     if isinstance(error, OutcomeUnknown):
         return has_key
-    return isinstance(error, QueueFull | BrokerUnavailable)
+    return isinstance(error, QueueFull | BrokerUnavailable) and not isinstance(error, RecordUnreadable)
 
 
 @contextmanager

@@ -137,9 +137,7 @@ def retry(arguments: Namespace) -> Exit:
             )
 
         if arguments.wait is None:
-            return await do_each(
-                arguments.task_ids, requeue, as_json=arguments.json, default_broker=arguments.default_broker
-            )
+            return await do_each(arguments.task_ids, requeue, as_json=arguments.json, away=arguments.away)
         requeued = await service.requeue(arguments.task_ids[0], by=by)
         task = requeued.task
         if requeued.is_detached:
@@ -161,9 +159,7 @@ def discard(arguments: Namespace) -> Exit:
             body = {"task_id": task.task_id, "status": task.status, "discarded": task.discarded}
             return Done(body=body, line=f"{task.task_id} discarded")
 
-        return await do_each(
-            arguments.task_ids, discard_one, as_json=arguments.json, default_broker=arguments.default_broker
-        )
+        return await do_each(arguments.task_ids, discard_one, as_json=arguments.json, away=arguments.away)
 
     return with_broker(container_of(arguments), use)
 

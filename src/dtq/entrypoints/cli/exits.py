@@ -14,6 +14,7 @@ from dtq.domain.errors import (
     FieldProblem,
     IdempotencyInProgress,
     OutcomeUnknown,
+    RecordUnreadable,
     StepStopped,
     TaskNotFound,
     UnknownTaskType,
@@ -61,6 +62,7 @@ EXIT_OF: Final[Mapping[str, Exit]] = {
     "QUEUE_FULL": Exit.FULL,
     "TASK_TERMINAL": Exit.ENDED,
     "DLQ_DISCARDED": Exit.ENDED,
+    "RECORD_UNREADABLE": Exit.FAILED,
     "BROKER_UNAVAILABLE": Exit.FAILED,
 }
 
@@ -75,19 +77,22 @@ HELP: Final = """exit codes:
   70 worker: hung and gave up  75 worker: ended with work left, start it again
   130 interrupted by Ctrl-C    143 ended by SIGTERM"""
 
+AWAY: Final = "the broker is unavailable"
+"""What is said of a broker that cannot be reached, where nobody knows how it was found."""
+
 WHERE_HANDLERS_ARE: Final = "DTQ_TASK_MODULES or --tasks names the modules that have handlers, dtq.demo for instance"
 
 
-def report(error: DtqError, *, as_json: bool, default_broker: str | None = None) -> Exit:
+def report(error: DtqError, *, as_json: bool, away: str = AWAY) -> Exit:
     """Print *error* on stderr and return the exit code that goes with it.
 
-    *default_broker* is the URL that was tried because nobody named one.
+    *away* says what a broker that cannot be reached is, and how it was found.
     """
     if as_json:
-        write_error_json(msgspec.json.encode(members_of(error, default_broker=default_broker)))
+        write_error_json(msgspec.json.encode(members_of(error, away=away)))
     else:
         hint = f"; {WHERE_HANDLERS_ARE}" if isinstance(error, UnknownTaskType) else ""
-        for line in lines_of(error, default_broker=default_broker):
+        for line in lines_of(error, away=away):
             print_error(f"dtq: {line}{hint}")
     return exit_of(error)
 
@@ -97,9 +102,9 @@ def exit_of(error: DtqError) -> Exit:
     return EXIT_OF.get(error.code, Exit.FAILED)
 
 
-def members_of(error: DtqError, *, default_broker: str | None = None) -> dict[str, object]:
+def members_of(error: DtqError, *, away: str = AWAY) -> dict[str, object]:
     """Return what programs are told of *error*: the members that an answer of the API has too."""
-    members: dict[str, object] = {"code": error.code, "detail": clean(_detail(error, default_broker))}
+    members: dict[str, object] = {"code": error.code, "detail": clean(_detail(error, away))}
     problems = _problems(error)
     if problems:
         members["errors"] = [{"field": clean(one.field), "problem": clean(one.problem)} for one in problems]
@@ -108,9 +113,9 @@ def members_of(error: DtqError, *, default_broker: str | None = None) -> dict[st
     return members
 
 
-def lines_of(error: DtqError, *, default_broker: str | None = None) -> list[str]:
+def lines_of(error: DtqError, *, away: str = AWAY) -> list[str]:
     """Return what people are told of *error*: a line for each field that is at fault, or one."""
-    return [f"{one.field}: {one.problem}" for one in _problems(error)] or [_detail(error, default_broker)]
+    return [f"{one.field}: {one.problem}" for one in _problems(error)] or [_detail(error, away)]
 
 
 def print_error(text: str) -> None:
@@ -132,17 +137,16 @@ def _problems(error: DtqError) -> tuple[FieldProblem, ...]:
     return getattr(error, "problems", ())
 
 
-def _detail(error: DtqError, default_broker: str | None) -> str:
+def _detail(error: DtqError, away: str) -> str:
     match error:
         case StepStopped():
             return f"the broker stopped half-way, so the request may or may not have been carried out ({error})"
         case OutcomeUnknown():
             return f"the broker did not answer in time, so the request may or may not have been carried out ({error})"
-        case BrokerUnavailable() if default_broker is not None:
-            tried = f"DTQ_REDIS_URL is not set, so its default was tried, {default_broker}"
-            return f"the broker is unavailable: {tried} ({error})"
+        case RecordUnreadable():
+            return f"{error}; {error.advice}"
         case BrokerUnavailable():
-            return f"the broker, which DTQ_REDIS_URL names, is unavailable ({error})"
+            return f"{away} ({error})"
         case TaskNotFound():
             shape = "" if TASK_ID_PATTERN.fullmatch(error.task_id) else ": an id has 32 hex digits, 0-9 and a-f"
             return f"no task {error.task_id!r}{shape}"

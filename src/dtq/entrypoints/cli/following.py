@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from dtq.application.tasks import TaskService, TaskView
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerUnavailable, RecordUnreadable
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, print_error
 from dtq.entrypoints.cli.numbers import seconds
@@ -113,8 +113,8 @@ class _Looks:
         while True:
             try:
                 self.last = await self._tasks.get(self._task_id)
-            except BrokerUnavailable:
-                if clock.monotonic() >= ends_at:
+            except BrokerUnavailable as error:
+                if isinstance(error, RecordUnreadable) or clock.monotonic() >= ends_at:
                     raise
             else:
                 if self.last.task.is_terminal or clock.monotonic() >= ends_at:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from dtq.domain.audit import Actor
 from dtq.entrypoints import folder
+from dtq.entrypoints.cli.exits import AWAY
 from dtq.entrypoints.cli.notices import Notices
 from dtq.entrypoints.cli.output import print_warnings
 from dtq.entrypoints.config import Loaded, SettingsError, load
@@ -67,8 +68,7 @@ def container_of(arguments: Namespace) -> Container:
     """Put together what a command that talks to the broker needs. Raises SettingsError, TaskModuleError."""
     loaded = loaded_of(arguments)
     settings = loaded.settings
-    # what could not be reached is to be called what it is
-    arguments.default_broker = None if "DTQ_REDIS_URL" in loaded.given else settings.redis_url
+    arguments.away = _away(loaded)
     if "DTQ_LOG_LEVEL" not in loaded.given:
         # the answer says what was done; a log line beside it would only repeat that
         settings = replace(settings, log_level="WARNING")
@@ -76,6 +76,15 @@ def container_of(arguments: Namespace) -> Container:
     container = build(settings, registry=registry, service="cli")
     container.log.override(Notices(container.log()))
     return container
+
+
+def _away(loaded: Loaded) -> str:
+    """Say of a broker that cannot be reached how it was found."""
+    if "DTQ_REDIS_URL" in loaded.left:
+        return f"the broker of the `dtq dev` that runs in this folder, which {folder.NAME} names, is unavailable"
+    if "DTQ_REDIS_URL" in loaded.given:
+        return "the broker, which DTQ_REDIS_URL names, is unavailable"
+    return f"{AWAY}: DTQ_REDIS_URL is not set, so its default was tried, {loaded.settings.redis_url}"
 
 
 class Terminated(Exception):

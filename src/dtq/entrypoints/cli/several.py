@@ -17,15 +17,13 @@ class Done(Struct, frozen=True, kw_only=True):
     line: str
 
 
-async def do_each(
-    task_ids: Sequence[str], act: Callable[[str], Awaitable[Done]], *, as_json: bool, default_broker: str | None
-) -> Exit:
+async def do_each(task_ids: Sequence[str], act: Callable[[str], Awaitable[Done]], *, as_json: bool, away: str) -> Exit:
     """Do *act* with one task after the other, and print of each how that went, at once.
 
     One that is refused does not keep the others from being done; a broker that is away does. What cuts it off is raised
     once it is told how far it came. Raises what is wrong with an only one.
 
-    *default_broker* is the URL that was tried because nobody named one.
+    *away* says what a broker that cannot be reached is, and how it was found.
     """
     if len(task_ids) == 1:
         done = await act(task_ids[0])
@@ -41,7 +39,7 @@ async def do_each(
             if isinstance(answer, Done):
                 _done(answer, as_json=as_json)
             else:
-                _refused(task_id, answer, as_json=as_json, default_broker=default_broker)
+                _refused(task_id, answer, as_json=as_json, away=away)
         if isinstance(answer, DtqError):
             ended = ended or exit_of(answer)
         if isinstance(answer, DtqError) and is_outage(answer):
@@ -77,11 +75,11 @@ def _done(done: Done, *, as_json: bool) -> None:
         print_answer(done.body, line=done.line, as_json=False)
 
 
-def _refused(task_id: str, error: DtqError, *, as_json: bool, default_broker: str | None) -> None:
+def _refused(task_id: str, error: DtqError, *, as_json: bool, away: str) -> None:
     if as_json:
-        print_json_line({"task_id": task_id, **members_of(error, default_broker=default_broker)})
+        print_json_line({"task_id": task_id, **members_of(error, away=away)})
         return
-    for line in lines_of(error, default_broker=default_broker):
+    for line in lines_of(error, away=away):
         print_error(f"dtq: {line}" if task_id in line else f"dtq: {task_id}: {line}")
 
 

@@ -40,9 +40,9 @@ class Summary(Struct, frozen=True, kw_only=True):
 class Tally:
     """Counts lines and tells of them: of each to programs, of bad ones to people."""
 
-    def __init__(self, *, as_json: bool, default_broker: str | None) -> None:
+    def __init__(self, *, as_json: bool, away: str) -> None:
         self.stop: DtqError | None = None
-        self._default_broker = default_broker
+        self._away = away
         self._as_json = as_json
         self._submitted = 0
         self._duplicates = 0
@@ -122,7 +122,7 @@ class Tally:
             )
 
     def _words(self, error: DtqError) -> str:
-        return "; ".join(lines_of(error, default_broker=self._default_broker))
+        return "; ".join(lines_of(error, away=self._away))
 
     def _taken(self, line: int, task_id: str, *, status: TaskStatus | None, duplicate: bool = False) -> None:
         if self._as_json:

@@ -24,6 +24,7 @@ _REFUSALS = (
     "NOT_IN_DLQ",
     "NOT_DEAD_LETTERED",
     "DLQ_DISCARDED",
+    "RECORD_UNREADABLE",
     "BROKER_UNAVAILABLE",
 )
 
@@ -61,7 +62,7 @@ class DeadLettersPurged(Struct, frozen=True, kw_only=True):
     summary="List dead letters",
     responses={
         HTTPStatus.OK: answer(DeadLetterList, "Dead letters, the newest first", examples.DEAD_LETTERS),
-        **problems("INVALID_REQUEST", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show_recent(request: AnyRequest, dead_letters: NamedDependency[DeadLetterService]) -> DeadLetterList:
@@ -79,7 +80,7 @@ async def show_recent(request: AnyRequest, dead_letters: NamedDependency[DeadLet
     summary="Show a dead letter",
     responses={
         HTTPStatus.OK: answer(DeadLetterBody, "The dead letter, with its task", examples.DEAD_LETTER_IN_FULL),
-        **problems("INVALID_REQUEST", "TASK_NOT_FOUND", "NOT_IN_DLQ", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "TASK_NOT_FOUND", "NOT_IN_DLQ", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show(task_id: FromPath[str], dead_letters: NamedDependency[DeadLetterService]) -> DeadLetterBody:
@@ -137,7 +138,7 @@ async def discard(
     summary="Purge the dead letters",
     responses={
         HTTPStatus.OK: answer(DeadLettersPurged, "The stream is empty", examples.DEAD_LETTERS_PURGED),
-        **problems("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def purge(actor: NamedDependency[Actor], dead_letters: NamedDependency[DeadLetterService]) -> DeadLettersPurged:

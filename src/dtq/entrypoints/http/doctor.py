@@ -19,7 +19,7 @@ from dtq.entrypoints.http.describe import answer, operation, problems
     summary="Examine what is stored",
     responses={
         HTTPStatus.OK: answer(ExaminationBody, "What was found, or nothing", examples.EXAMINED),
-        **problems("INVALID_REQUEST", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def examine(doctor: NamedDependency[Doctor]) -> ExaminationBody:
@@ -40,7 +40,7 @@ async def examine(doctor: NamedDependency[Doctor]) -> ExaminationBody:
     summary="Examine what is stored, and repair it",
     responses={
         HTTPStatus.OK: answer(ExaminationBody, "What was found, and what became of it", examples.REPAIRED),
-        **problems("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def repair(*, actor: NamedDependency[Actor], doctor: NamedDependency[Doctor]) -> ExaminationBody:

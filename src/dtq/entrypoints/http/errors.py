@@ -18,6 +18,7 @@ from dtq.domain.errors import (
     InvalidRequest,
     OutcomeUnknown,
     QueueFull,
+    RecordUnreadable,
     StepStopped,
     Unauthorized,
     UnsuitableBroker,
@@ -49,6 +50,7 @@ STATUS_OF: Final[Mapping[str, HTTPStatus]] = {
     "DLQ_DISCARDED": HTTPStatus.GONE,
     "PAYLOAD_TOO_LARGE": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "QUEUE_FULL": HTTPStatus.TOO_MANY_REQUESTS,
+    "RECORD_UNREADABLE": HTTPStatus.INTERNAL_SERVER_ERROR,
     "BROKER_UNAVAILABLE": HTTPStatus.SERVICE_UNAVAILABLE,
     "TOO_MANY_CLIENTS": HTTPStatus.SERVICE_UNAVAILABLE,
     "UNSUITABLE_BROKER": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -74,6 +76,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "DLQ_DISCARDED": "the dead letter was discarded",
     "PAYLOAD_TOO_LARGE": "the payload, or the request around it, is too large",
     "QUEUE_FULL": "a limit on waiting work is reached: queue_full, schedule_full or too_many_queues",
+    "RECORD_UNREADABLE": "what is stored is not what dtq wrote; trying again does not help, `dtq doctor` says more",
     "BROKER_UNAVAILABLE": "the broker is away or full; the detail says whether the request may have been carried out",
     "TOO_MANY_CLIENTS": "as many clients watch events, or wait for tasks, as may",
     "UNSUITABLE_BROKER": "the server is too old, set up wrongly, or forbids what dtq needs",
@@ -165,6 +168,8 @@ def _detail_of(error: DtqError) -> str:
             return "the broker stopped half-way: the request may or may not have been carried out"
         case OutcomeUnknown():
             return "the broker did not answer in time: the request may or may not have been carried out"
+        case RecordUnreadable():
+            return f"{error}; {error.advice}"
         case BrokerUnavailable():
             return "the broker is unavailable: nothing was done"
         case UnsuitableBroker():

@@ -19,7 +19,7 @@ from dtq.entrypoints.http.describe import TASK_ID, answer, operation, problems
     summary="Explain a task",
     responses={
         HTTPStatus.OK: answer(ExplanationBody, "Why it is not running, and what happens next", examples.EXPLANATION),
-        **problems("INVALID_REQUEST", "TASK_NOT_FOUND", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "TASK_NOT_FOUND", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def explain(task_id: FromPath[str], explaining: NamedDependency[ExplanationService]) -> ExplanationBody:

@@ -43,7 +43,7 @@ class TaskTypes(Struct, frozen=True, kw_only=True):
     summary="List workers",
     responses={
         HTTPStatus.OK: answer(WorkerList, "Workers in the order of their ids", examples.WORKERS),
-        **problems("INVALID_REQUEST", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show_workers(request: AnyRequest, workers: NamedDependency[WorkerService]) -> WorkerList:
@@ -59,7 +59,7 @@ async def show_workers(request: AnyRequest, workers: NamedDependency[WorkerServi
     summary="Show a worker",
     responses={
         HTTPStatus.OK: answer(WorkerBody, "The worker", examples.WORKER),
-        **problems("INVALID_REQUEST", "WORKER_NOT_FOUND", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "WORKER_NOT_FOUND", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show_worker(worker_id: FromPath[str], workers: NamedDependency[WorkerService]) -> WorkerBody:
@@ -76,7 +76,7 @@ async def show_worker(worker_id: FromPath[str], workers: NamedDependency[WorkerS
     summary="Show the audit trail",
     responses={
         HTTPStatus.OK: answer(AuditList, "Acts of operators, the newest first", examples.AUDIT),
-        **problems("INVALID_REQUEST", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show_audit(request: AnyRequest, trail: NamedDependency[AuditTrail]) -> AuditList:

@@ -14,7 +14,7 @@ from dtq.entrypoints.http.describe import QUEUE_NAME, answer, operation, problem
 from dtq.entrypoints.http.queries import LIMIT, AnyRequest
 from dtq.entrypoints.operator_views import QueueDetailBody, QueueList, queue_body, queue_detail
 
-_REFUSALS = ("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "BROKER_UNAVAILABLE")
+_REFUSALS = ("INVALID_REQUEST", "UNAUTHORIZED", "ORIGIN_NOT_ALLOWED", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE")
 
 
 class Switched(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class QueuePurged(Struct, frozen=True, kw_only=True):
     summary="List queues",
     responses={
         HTTPStatus.OK: answer(QueueList, "Queues in alphabetical order", examples.QUEUES),
-        **problems("INVALID_REQUEST", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show_all(request: AnyRequest, queues: NamedDependency[QueueService]) -> QueueList:
@@ -54,7 +54,7 @@ async def show_all(request: AnyRequest, queues: NamedDependency[QueueService]) -
     summary="Show a queue",
     responses={
         HTTPStatus.OK: answer(QueueDetailBody, "The queue", examples.QUEUE_DETAIL),
-        **problems("INVALID_REQUEST", "QUEUE_NOT_FOUND", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "QUEUE_NOT_FOUND", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show(queue: FromPath[str], queues: NamedDependency[QueueService]) -> QueueDetailBody:

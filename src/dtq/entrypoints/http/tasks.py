@@ -46,6 +46,7 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
             "IDEMPOTENCY_IN_PROGRESS",
             "PAYLOAD_TOO_LARGE",
             "QUEUE_FULL",
+            "RECORD_UNREADABLE",
             "BROKER_UNAVAILABLE",
         ),
     },
@@ -72,7 +73,7 @@ async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Re
     summary="Show a task",
     responses={
         HTTPStatus.OK: answer(TaskBody, "The task", examples.TASK),
-        **problems("INVALID_REQUEST", "TASK_NOT_FOUND", "BROKER_UNAVAILABLE", "TOO_MANY_CLIENTS"),
+        **problems("INVALID_REQUEST", "TASK_NOT_FOUND", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE", "TOO_MANY_CLIENTS"),
     },
 )
 async def show(request: AnyRequest, task_id: FromPath[str], *, waiting: NamedDependency[Waiting]) -> TaskBody:
@@ -88,7 +89,7 @@ async def show(request: AnyRequest, task_id: FromPath[str], *, waiting: NamedDep
     summary="List tasks",
     responses={
         HTTPStatus.OK: answer(TaskList, "The last tasks, the newest first", examples.TASKS),
-        **problems("INVALID_REQUEST", "BROKER_UNAVAILABLE"),
+        **problems("INVALID_REQUEST", "RECORD_UNREADABLE", "BROKER_UNAVAILABLE"),
     },
 )
 async def show_recent(request: AnyRequest, tasks: NamedDependency[TaskService]) -> TaskList:
@@ -116,6 +117,7 @@ async def show_recent(request: AnyRequest, tasks: NamedDependency[TaskService]) 
             "TASK_NOT_FOUND",
             "CANCEL_REQUESTED",
             "TASK_TERMINAL",
+            "RECORD_UNREADABLE",
             "BROKER_UNAVAILABLE",
         ),
     },
