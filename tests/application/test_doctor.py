@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from dtq.application import doctor as rounds
+from dtq.application import orientation
 from dtq.application.doctor import SECOND_LOOK, Report
 from dtq.application.treatment import MOVED
 from dtq.domain.audit import audited
@@ -157,7 +158,7 @@ async def test_a_trail_that_is_too_short_to_tell_explains_as_well(
 ) -> None:
     task = await bring_to(clinic.harness, TaskStatus.DEAD_LETTERED)
     await clinic.harness.orphan(task.task_id)
-    monkeypatch.setattr(rounds, "_TRAIL", 1)
+    monkeypatch.setattr(orientation, "_TRAIL", 1)
     assert {Kind.LETTER_MISSING: 1} == counts(await clinic.examined())
 
     await clinic.trail.record(audited("queue.pause", by=OPERATOR, at=clinic.clock.now()))

@@ -3,17 +3,17 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dtq.application.patience import CALL_DEADLINE, Patience
-from dtq.application.reaping import HANDED_BACK
+from dtq.application.orientation import Orientation, orient
+from dtq.application.patience import Patience
 from dtq.application.treatment import Outcome, Treatment
-from dtq.domain.audit import DONE, Actor
+from dtq.domain.audit import Actor
 from dtq.domain.examination import CLOCK_TOLERANCE, Bearings, Finding, Kind, examine
 from dtq.domain.facts import CountFact, Denied, Fact
 from dtq.ports.backend import Backend
@@ -35,9 +35,6 @@ REST: Final = timedelta(milliseconds=3)
 """The pause between two pages, for the others."""
 
 _BATCH: Final = 50
-_TRAIL: Final = 2_000
-_PURGE: Final = "dlq.purge"
-_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -134,11 +131,14 @@ class Doctor:
         """
         async with self._turn:
             report = await self._go_round(keeps_all=True)
-            limits = await self._limits()
+            oriented = await self._oriented()
             repaired, groups = 0, list[Group]()
+            if not oriented.is_recorded:
+                left = [(group, self._treatment.leave_all(group.examples)) for group in report.groups]
+                return replace(report, groups=[_treated(group, outcomes) for group, outcomes in left])
             try:
                 for group in report.groups:
-                    outcomes = await self._treat(group, limits, by=by)
+                    outcomes = await self._treat(group, oriented.bearings, by=by)
                     repaired += outcomes.count(None)
                     groups.append(_treated(group, outcomes))
             finally:
@@ -158,8 +158,10 @@ class Doctor:
 
     async def _go_round(self, *, keeps_all: bool = False) -> Report:
         server = await Patience(self._clock).read(self._backend.server.inspect)
-        limits = await self._limits()
-        found = _Round()
+        oriented = await self._oriented()
+        limits, found = oriented.bearings, _Round()
+        for denied in oriented.denied:
+            found.refuse(denied)
         async for page in self._pages():
             bearings = replace(limits, now=self._clock.now())
             for fact in page:
@@ -206,25 +208,8 @@ class Doctor:
             for found in [[] if fact is None else [*examine(fact, bearings=bearings)]]
         ]
 
-    async def _limits(self) -> Bearings:
-        """Find out what ages to go by: the longest visibility timeout of all workers, and when letters were purged."""
-        patience = Patience(self._clock)
-        announced = [self._visibility]
-        for worker in await patience.read(self._backend.workers.known):
-            heartbeat = await patience.read(partial(self._backend.workers.get, worker))
-            announced += [] if heartbeat is None else [heartbeat.visibility_timeout]
-        trail = await patience.read(partial(self._backend.audit.recent, limit=_TRAIL))
-        purges = [entry.ts for entry in trail if entry.action == _PURGE and entry.outcome == DONE]
-        if len(trail) >= _TRAIL:
-            purges.append(trail[-1].ts)
-        return Bearings(
-            now=self._clock.now(),
-            # an abandoned entry is taken over within a quarter more, where somebody has room for it
-            abandoned_after=2 * max(announced),
-            handed_back=HANDED_BACK,
-            # the entry of a purge is written down before it is carried out
-            letters_kept_since=max(purges, default=_BEGINNING) + 2 * CALL_DEADLINE,
-        )
+    async def _oriented(self) -> Orientation:
+        return await orient(self._backend, visibility_timeout=self._visibility)
 
 
 def _of_server(server: ServerFacts) -> list[Finding]:

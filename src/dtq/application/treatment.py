@@ -11,7 +11,7 @@ from dtq.application.transact import commit_whole
 from dtq.domain.audit import Actor, AuditEntry, audited
 from dtq.domain.change import Change
 from dtq.domain.diagnoses import DIAGNOSES
-from dtq.domain.errors import BrokerRefused
+from dtq.domain.errors import BrokerRefused, StepStopped
 from dtq.domain.examination import Finding
 from dtq.domain.remedies import (
     Act,
@@ -39,6 +39,8 @@ from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
 
 MOVED: Final = "it has changed since it was looked at: look again"
+
+UNRECORDED: Final = "the audit trail cannot be read, and no repair goes unrecorded"
 
 _DOCTOR: Final = WorkerId("doctor")
 
@@ -72,17 +74,22 @@ class Treatment:
         using = Pharmacy(now=now, token=self._ids.token(), audit=audit, retention=self._retention)
         prescribed = remedy(finding, using=using)
         if prescribed is None:
-            return f"{DIAGNOSES[finding.kind].remedy}"
+            return DIAGNOSES[finding.kind].remedy
         try:
             if isinstance(prescribed, Change):
                 is_done = await self._commit(prescribed)
             else:
                 is_done = await Patience(self._clock).write(partial(self._act, prescribed))
-        except BrokerRefused as error:
+        except (BrokerRefused, StepStopped) as error:
             return f"the broker refused: {error}"
         if is_done and not isinstance(prescribed, Change):
             await self._trail.record(audit)
         return None if is_done else MOVED
+
+    def leave_all(self, findings: Sequence[Finding]) -> list[Outcome]:
+        """Repair nothing, since nothing of it could be audited; return why each of *findings* is left."""
+        diagnoses = [DIAGNOSES[finding.kind] for finding in findings]
+        return [UNRECORDED if diagnosis.is_repaired else diagnosis.remedy for diagnosis in diagnoses]
 
     async def conclude(self, repaired: int, *, by: Actor) -> AuditEntry:
         """Write down how many things one request has repaired."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -144,6 +144,10 @@ class HeartbeatFact(Struct, frozen=True, kw_only=True):
     worker: WorkerId
     heartbeat: Heartbeat | None
     is_known: bool
+
+
+SEE_TYPES: Final = "see key_of_another_type"
+"""Why something could not be looked at, where somebody else's key stands for what it is in."""
 
 
 class Denied(Struct, frozen=True):

@@ -27,6 +27,7 @@ from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.tally import count_scheduled
 from dtq.adapters.redis.task_looks import at_task
 from dtq.adapters.redis.wire import json_text, read_record
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.facts import (
     ConsumerFact,
     CountFact,
@@ -63,11 +64,18 @@ class RedisExaminer:
     async def again(self, facts: Sequence[Fact]) -> Sequence[Fact | None]:
         counts: dict[QueueName, Fact] = {}
         if any(isinstance(fact, CountFact) for fact in facts):
-            counts = {fact.queue: fact async for page in count_scheduled(self._link) for fact in page}
+            counts = await self._counts()
         others = [fact for fact in facts if not isinstance(fact, CountFact)]
         looks = [await self._look(fact) for fact in others]
         found = iter(await self._in_steps(looks))
         return [counts.get(fact.queue) if isinstance(fact, CountFact) else next(found) for fact in facts]
+
+    async def _counts(self) -> dict[QueueName, Fact]:
+        try:
+            return {fact.queue: fact async for page in count_scheduled(self._link) for fact in page}
+        except BrokerRefused:
+            # they move, or cannot be read any more: none is surely wrong
+            return {}
 
     async def _look(self, fact: Fact) -> Look:
         keys = self._link.keys

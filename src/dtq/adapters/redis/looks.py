@@ -71,7 +71,8 @@ def at_entry(keys: Keyspace, receipt: Receipt, task_id: str) -> Look:
 
     def read(replies: Sequence[Reply]) -> Fact | None:
         found, record, marked = replies
-        if not isinstance(found, list) or not found:
+        if not isinstance(found, list) or not found or is_of_another_type(marked):
+            # who is to say that it was not cancelled
             return None
         return EntryFact(
             receipt=receipt,
@@ -155,7 +156,8 @@ def at_heartbeat(keys: Keyspace, worker: WorkerId) -> Look:
     def read(replies: Sequence[Reply]) -> Fact | None:
         if not isinstance(replies[0], list) or not replies[0]:
             return None
-        return HeartbeatFact(worker=worker, heartbeat=heartbeat_of(pairs(replies[0])), is_known=replies[1] == 1)
+        is_known = replies[1] == 1 or is_of_another_type(replies[1])
+        return HeartbeatFact(worker=worker, heartbeat=heartbeat_of(pairs(replies[0])), is_known=is_known)
 
     return Look([name, keys.workers], [("HGETALL", name), ("SISMEMBER", keys.workers, worker)], read)
 
@@ -172,7 +174,9 @@ def at_consumer(keys: Keyspace, queue: QueueName, worker: WorkerId) -> Look:
     def read(replies: Sequence[Reply]) -> Fact | None:
         listed, alive, *groups = replies
         found = [one for one in consumers_of(groups) if one["name"] == worker]
-        return consumer_fact(queue, worker, found, is_known=1 in {listed, alive}) if found else None
+        if not found or is_of_another_type(listed):
+            return None
+        return consumer_fact(queue, worker, found, is_known=1 in {listed, alive})
 
     return Look([keys.workers, keys.worker(worker), *streams], commands, read)
 
@@ -205,7 +209,8 @@ def at_queue(keys: Keyspace, name: str) -> Look:
         registered, *groups = replies
         readable = [reply for reply in groups if not is_of_another_type(reply)]
         owned = [reply for reply in readable if last_delivered(reply)]
-        return QueueFact(name=name, is_registered=registered == 1, groups=len(owned), bands=len(readable))
+        is_registered = registered == 1 or is_of_another_type(registered)
+        return QueueFact(name=name, is_registered=is_registered, groups=len(owned), bands=len(readable))
 
     return Look([keys.queues, *streams], commands, read)
 

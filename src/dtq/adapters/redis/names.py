@@ -11,7 +11,7 @@ from dtq.domain.facts import Role
 from dtq.domain.task import QueueName, TaskId, WorkerId
 
 _QUEUE: Final = "[a-z0-9_-]+"
-_FAMILIES: Final = tuple(
+FAMILIES: Final = tuple(
     (re.compile(pattern, re.DOTALL), role, kind)
     for pattern, role, kind in (
         (r"task:(?P<task>[0-9a-f]{32})", Role.TASK, "hash"),
@@ -47,7 +47,7 @@ class Name(Struct, frozen=True, kw_only=True):
 def name_of(keys: Keyspace, text: str) -> Name:
     """Read a stored name."""
     rest = text.removeprefix(f"{keys.prefix}:")
-    for pattern, role, kind in _FAMILIES:
+    for pattern, role, kind in FAMILIES:
         found = pattern.fullmatch(rest)
         if found is not None:
             parts = found.groupdict()

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
-from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.client import Rejected, Reply, checked
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.looks import (
@@ -27,8 +27,8 @@ from dtq.adapters.redis.survey import TRIP
 from dtq.adapters.redis.tally import count_scheduled
 from dtq.adapters.redis.task_looks import is_missing, may_be_trimmed, oldest_letter, spoiled, task_fact
 from dtq.adapters.redis.upkeep import literal
-from dtq.domain.errors import BrokerRefused
-from dtq.domain.facts import Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
+from dtq.domain.facts import SEE_TYPES, Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
 from dtq.domain.status import Place
 from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, WorkerId, place_of
 
@@ -58,7 +58,8 @@ class Pages:
         """Go through names, queues with their consumers and entries, the schedule, the dead letters and the counts."""
         parts = (
             ("stored names", self._names()),
-            ("queues", self._registered()),
+            ("entries without a record", self._marks()),
+            ("the list of queues", self._registered()),
             ("the schedule", self._members(self._keys.schedule)),
             ("tasks on loan", self._members(self._keys.claimed)),
             ("dead letters", self._letters()),
@@ -165,7 +166,7 @@ class Pages:
             return ()
         first, state = await self._link.client.pipeline(oldest_letter(self._keys))
         if isinstance(state, Rejected) and not is_missing(state):
-            self._untold = Denied(_TRIMS, str(state))
+            self._untold = Denied(_TRIMS, _why(state))
         ids = [task.dlq_entry_id or "0-1" for task in tasks]
         standing = await self._standing([Range(self._keys.dead_letters, one, one) for one in ids])
         limit = self._link.options.dead_letter_limit
@@ -199,6 +200,11 @@ class Pages:
             if isinstance(text, str)
         )
 
+    async def _marks(self) -> AsyncIterator[Page]:
+        """Ask whether cancel marks can be read: an entry that was cancelled is not stored again."""
+        await self._link.client.call("SISMEMBER", self._keys.cancelled, "")
+        yield ()
+
     async def _registered(self) -> AsyncIterator[Page]:
         names = await self._link.client.call("HKEYS", self._keys.queues)
         fresh = sorted(set(names) - self._queues)
@@ -216,7 +222,7 @@ class Pages:
             for worker, reply in zip(
                 workers, await self._through([self._is_known(command, worker) for worker in workers]), strict=True
             )
-            if reply == 1
+            if checked(reply) == 1
         }
         yield [
             consumer_fact(queue, worker, [one for one in found if one["name"] == worker], is_known=worker in known)
@@ -277,4 +283,8 @@ async def _told(what: str, pages: AsyncIterator[Page]) -> AsyncIterator[Page]:
         async for page in pages:
             yield page
     except BrokerRefused as error:
-        yield [Denied(what, str(error))]
+        yield [Denied(what, _why(error))]
+
+
+def _why(error: BrokerUnavailable) -> str:
+    return SEE_TYPES if is_of_another_type(error) else str(error)

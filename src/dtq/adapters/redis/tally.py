@@ -1,7 +1,7 @@
 """How many tasks of each queue are scheduled, compared with what is noted for it."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -90,7 +90,7 @@ async def _exactly(link: Link) -> Sequence[CountFact] | None:
     scores, queues = rest[: len(members)], rest[len(members) :]
     if schedule + claimed != len(members) or None in scores:
         return None
-    return _facts(pairs(checked(noted)), _by_queue(queues))
+    return _facts(pairs(checked(noted)), _by_queue(map(checked, queues)))
 
 
 async def _sum(link: Link) -> Sum:
@@ -106,7 +106,7 @@ async def _walked(link: Link) -> tuple[Counter[str], int]:
     for name in (link.keys.schedule, link.keys.claimed):
         first = 0
         while ids := await link.client.call("ZRANGE", name, first, first + _PAGE - 1):
-            by_queue += _by_queue(await link.client.pipeline([_asked(link, one) for one in ids]))
+            by_queue += _by_queue(map(checked, await link.client.pipeline([_asked(link, one) for one in ids])))
             first += len(ids)
         seen += first
     return by_queue, seen - by_queue.total()
@@ -116,9 +116,9 @@ def _asked(link: Link, task_id: str) -> Sequence[str]:
     return ("HMGET", link.keys.task_prefix + task_id, "queue", "status")
 
 
-def _by_queue(replies: Sequence[Reply]) -> Counter[str]:
+def _by_queue(replies: Iterable[Reply]) -> Counter[str]:
     """Count the tasks that wait for their time by the queues that their records name."""
-    found = [reply for reply in replies if isinstance(reply, list) and reply[1] in WAITING_FOR_TIME]
+    found = [reply for reply in replies if reply[1] in WAITING_FOR_TIME]
     return Counter(queue for queue, _ in found if queue is not None)
 
 

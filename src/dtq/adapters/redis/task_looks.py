@@ -42,9 +42,12 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
         now = record_of(found, task.task_id).task
         if now is None or now.version != task.version:
             return None
+        if place_of(now) in _IN_STREAMS and is_of_another_type(entry):
+            # nobody knows who owns an entry there
+            return None
         return task_fact(
             now,
-            entered=is_of_another_type(entry) or bool(entry),
+            entered=bool(entry),
             pending=pending,
             delivered=last_delivered(groups),
             owner_lives=alive == 1,

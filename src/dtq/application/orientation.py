@@ -1,0 +1,79 @@
+"""What an examination goes by, and what it cannot go by because that cannot be read."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from dtq.application.patience import CALL_DEADLINE, Patience
+from dtq.application.reaping import HANDED_BACK
+from dtq.domain.audit import DONE
+from dtq.domain.errors import BrokerRefused, RecordUnreadable
+from dtq.domain.examination import Bearings
+from dtq.domain.facts import SEE_TYPES, Denied
+from dtq.ports.backend import Backend
+
+_TRAIL: Final = 2_000
+_PURGE: Final = "dlq.purge"
+_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_END: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class Orientation(Struct, frozen=True, kw_only=True):
+    """Limits by which nothing is found that could not be known; ``denied`` tells what is not found for that."""
+
+    bearings: Bearings
+    denied: Sequence[Denied]
+    is_recorded: bool
+    """Whether the audit trail can be read, without which nothing is repaired."""
+
+
+async def orient(backend: Backend, *, visibility_timeout: timedelta) -> Orientation:
+    """Find out what ages to go by: the longest visibility timeout of all workers, and when letters were purged.
+
+    Raises BrokerUnavailable in an outage.
+    """
+    denied: list[Denied] = []
+    abandoned_after, kept_since, is_recorded = timedelta.max, _END, False
+    patience = Patience(backend.clock)
+    try:
+        # an abandoned entry is taken over within a quarter more, where somebody has room for it
+        abandoned_after = 2 * await _longest(backend, visibility_timeout, patience=patience)
+    except BrokerRefused as error:
+        denied.append(Denied("tasks that are abandoned", why_not(error)))
+    try:
+        # the entry of a purge is written down before it is carried out
+        kept_since = await _last_purge(backend, patience=patience) + 2 * CALL_DEADLINE
+        is_recorded = True
+    except BrokerRefused as error:
+        denied.append(Denied("dead letters that are missing", why_not(error)))
+    bearings = Bearings(
+        now=backend.clock.now(),
+        abandoned_after=abandoned_after,
+        handed_back=HANDED_BACK,
+        letters_kept_since=kept_since,
+    )
+    return Orientation(bearings=bearings, denied=denied, is_recorded=is_recorded)
+
+
+def why_not(error: BrokerRefused) -> str:
+    """Say why something could not be read; of a key of another type there is a finding that says more."""
+    return SEE_TYPES if isinstance(error, RecordUnreadable) else str(error)
+
+
+async def _longest(backend: Backend, own: timedelta, *, patience: Patience) -> timedelta:
+    announced = [own]
+    for worker in await patience.read(backend.workers.known):
+        heartbeat = await patience.read(partial(backend.workers.get, worker))
+        announced += [] if heartbeat is None else [heartbeat.visibility_timeout]
+    return max(announced)
+
+
+async def _last_purge(backend: Backend, *, patience: Patience) -> datetime:
+    trail = await patience.read(partial(backend.audit.recent, limit=_TRAIL))
+    purges = [entry.ts for entry in trail if entry.action == _PURGE and entry.outcome == DONE]
+    if len(trail) >= _TRAIL:
+        purges.append(trail[-1].ts)
+    return max(purges, default=_BEGINNING)
