@@ -4,23 +4,44 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
+
 from dtq.application.settling import Settling
 from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy
 from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.retry import RetryPolicy
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 from dtq.ports.answers import Applied, Broken, CommitAnswer, Conflict
+from dtq.ports.environment import Chance
 from tests.application.stage import CountedIds, MiddleChance, Notes, TickingClock
 from tests.factories import a_fault, a_success, a_task
 
 S = TaskStatus
+POLICY = FailurePolicy()
+MIDDLE = MiddleChance()
+
+
+class SetChance:
+    """Chance that always falls at the same share of the way."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+
+    def uniform(self, low: float, high: float) -> float:
+        return low + self._share * (high - low)
 
 
 class Desk:
     """A settling whose commits are answered as a test has it."""
 
-    def __init__(self, *answers: Callable[[Change], CommitAnswer]) -> None:
+    def __init__(
+        self,
+        *answers: Callable[[Change], CommitAnswer],
+        policy: FailurePolicy = POLICY,
+        chance: Chance = MIDDLE,
+    ) -> None:
         self.clock = TickingClock()
         self.notes = Notes()
         self.sent: list[Change] = []
@@ -28,10 +49,10 @@ class Desk:
         self._answers = list(answers)
         self.settling = Settling(
             self._commit,
-            policy=FailurePolicy(),
+            policy=policy,
             clock=self.clock,
             ids=CountedIds(),
-            chance=MiddleChance(),
+            chance=chance,
             observer=self.notes,
             on_outage=self._on_outage,
         )
@@ -145,3 +166,16 @@ async def test_attempts_are_counted_by_how_they_ended() -> None:
 
         tally = desk.settling.tally
         assert expected == (tally.processed, tally.failed, tally.retried)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
+async def test_retries_are_spread_evenly_between_the_bounds_of_their_jitter(share: float) -> None:
+    retry = RetryPolicy(base=timedelta(seconds=10), jitter=0.2)
+    desk, task = Desk(applied, policy=FailurePolicy(retry=retry), chance=SetChance(share)), a_task(status=S.RUNNING)
+    assert task.lease is not None
+
+    await desk.settling.settle(task, lease=task.lease, outcome=a_fault())
+
+    (change,) = desk.sent
+    wait = change.after.available_at - desk.clock.now()
+    assert timedelta(seconds=8) + share * timedelta(seconds=4) == wait

@@ -6,7 +6,12 @@ from datetime import timedelta
 from dtq.adapters.memory.channels import Channels
 from dtq.adapters.memory.clock import ManualClock
 from dtq.adapters.memory.expiring import Expiring
+from dtq.adapters.memory.state import MAX_AUDIT, MAX_RECENT, State
+from dtq.adapters.memory.streams import Stream
+from dtq.domain.task import TaskId
+from dtq.ports.backend import BackendOptions
 from tests.contract.steps import seconds
+from tests.factories import an_audit_entry
 
 
 async def test_what_has_expired_is_removed_by_later_writes() -> None:
@@ -61,3 +66,22 @@ async def test_a_slow_listener_loses_the_oldest_messages() -> None:
         async with asyncio.timeout(5):
             assert 3 == await anext(heard)
     assert 0 == channels.listeners
+
+
+def test_ids_of_entries_go_up_though_a_clock_goes_back() -> None:
+    stream = Stream()
+
+    ids = [stream.add({}, at_ms=at_ms) for at_ms in (1_000, 1_000, 400, 999, 1_001)]
+
+    assert ["1000-0", "1000-1", "1000-2", "1000-3", "1001-0"] == ids
+
+
+def test_of_tasks_and_deeds_the_newest_are_listed() -> None:
+    state = State(ManualClock(), options=BackendOptions())
+
+    for number in range(MAX_RECENT + 1):
+        state.recent.append(TaskId(str(number)))
+    for _ in range(MAX_AUDIT + 1):
+        state.audit.append(an_audit_entry())
+
+    assert (MAX_RECENT, "1", MAX_AUDIT) == (len(state.recent), state.recent[0], len(state.audit))

@@ -70,6 +70,15 @@ async def test_who_leads_no_more_takes_nothing(harness: Harness) -> None:
     assert 1 == len(await broker.take_due(now=now(harness), leader=other, limit=9))
 
 
+async def test_whose_term_is_over_takes_nothing_though_nobody_else_leads(harness: Harness) -> None:
+    await submit(harness, delay=seconds(1))
+    await harness.backend.leadership.acquire(LEADER, term=seconds(10))
+
+    await harness.advance(seconds(11))
+
+    assert [] == list(await harness.backend.broker.take_due(now=now(harness), leader=LEADER, limit=9))
+
+
 async def test_what_is_taken_is_not_taken_again(harness: Harness) -> None:
     await submit(harness, delay=seconds(1))
     await harness.advance(seconds(2))
