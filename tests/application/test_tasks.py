@@ -58,7 +58,7 @@ async def test_recent_tasks_are_found_by_queue_and_status(world: World) -> None:
 
     async def ids(**query: object) -> list[str]:
         found = await world.tasks.recent(**{"queue": None, "status": None, "limit": 50, **query})  # type: ignore[arg-type]  # each test names its own
-        return [task.task_id for task in found]
+        return [task.task_id for task in found.tasks]
 
     assert [third, second, first] == await ids()
     assert [third] == await ids(limit=1)

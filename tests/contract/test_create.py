@@ -244,7 +244,7 @@ async def test_what_is_refused_writes_nothing(harness: Harness, delay: int, limi
     assert await harness.backend.broker.load(admission.change.after.task_id) is None
     assert await key_record(harness, "k") is None
     assert [] == list(await harness.backend.queues.names())
-    assert [] == list(await harness.backend.broker.recent(queue=None, status=None, limit=9))
+    assert [] == list((await harness.backend.broker.recent(queue=None, status=None, limit=9)).tasks)
     assert not any((await harness.census()).values())
 
 
@@ -254,7 +254,7 @@ async def test_a_taken_key_writes_nothing(harness: Harness) -> None:
     await create(harness, an_admission(now=now(harness), idempotency_key="k", queue=OTHER))
 
     assert {task.task_id} == (await harness.census())[Place.READY]
-    assert [bare(task)] == list(await harness.backend.broker.recent(queue=None, status=None, limit=9))
+    assert [bare(task)] == list((await harness.backend.broker.recent(queue=None, status=None, limit=9)).tasks)
 
 
 async def test_full_memory_refuses(harness: Harness) -> None:

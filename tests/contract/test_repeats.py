@@ -40,7 +40,7 @@ async def _snapshot(harness: Harness, change: Change) -> object:
         await backend.broker.result(task.task_id),
         await backend.audit.recent(limit=100),
         await backend.dead_letters.count(),
-        [one.task_id for one in await backend.broker.recent(queue=None, status=None, limit=100)],
+        [one.task_id for one in (await backend.broker.recent(queue=None, status=None, limit=100)).tasks],
     )
 
 

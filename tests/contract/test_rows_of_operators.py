@@ -243,7 +243,7 @@ async def test_row_51_an_ended_task_is_forgotten_after_its_retention(harness: Ha
     await harness.advance(harness.options.retention.task + seconds(2))
 
     assert await harness.backend.broker.load(task.task_id) is None
-    assert [] == list(await harness.backend.broker.recent(queue=None, status=None, limit=9))
+    assert [] == list((await harness.backend.broker.recent(queue=None, status=None, limit=9)).tasks)
 
 
 async def test_row_52_a_queued_task_whose_record_vanished_is_run(harness: Harness) -> None:

@@ -44,7 +44,7 @@ class Api:
 
     async def stored(self) -> Sequence[object]:
         """Everything that a submission could have left behind."""
-        tasks = await self.backend.broker.recent(queue=None, status=None, limit=500)
+        tasks = (await self.backend.broker.recent(queue=None, status=None, limit=500)).tasks
         return [*tasks, await self.backend.broker.next_due()]
 
 

@@ -57,7 +57,7 @@ def test_bad_input_is_rejected_and_leaves_nothing(arguments: list[str], backend:
     assert "" == out
     assert "dtq: " in err
     assert all(line.isprintable() for line in err.splitlines())
-    assert [] == list(asyncio.run(backend.broker.recent(queue=None, status=None, limit=1)))
+    assert [] == list(asyncio.run(backend.broker.recent(queue=None, status=None, limit=1)).tasks)
 
 
 @pytest.mark.parametrize(

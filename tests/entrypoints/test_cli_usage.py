@@ -1,11 +1,14 @@
 """What somebody reads who typed a command that is none, or an id that is none."""
 
+import json
+
 import pytest
 
 from dtq.application.tasks import TaskService
 from dtq.domain.errors import BrokerUnavailable
 from dtq.entrypoints import folder
 from dtq.entrypoints.cli import main
+from dtq.ports.broker import Recent
 from tests.entrypoints.command_fixtures import backend, printed
 from tests.entrypoints.commands import Printed
 
@@ -85,6 +88,18 @@ def test_who_named_a_broker_is_not(monkeypatch: pytest.MonkeyPatch, printed: Pri
     assert 1 == main(["list"])
 
     assert "the broker, which DTQ_REDIS_URL names, is unavailable" in printed()[1]
+
+
+def test_a_list_says_how_many_tasks_it_leaves_out(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
+    async def spoiled(*_: object, **__: object) -> Recent:
+        return Recent([], unreadable=3)
+
+    monkeypatch.setattr(TaskService, "recent", spoiled)
+
+    assert 0 == main(["list"])
+    assert "dtq: left out, for their records cannot be read: 3; see `dtq doctor`\n" == printed()[1]
+    assert 0 == main(["list", "--json"])
+    assert ({"tasks": [], "unreadable": 3}, "") == (json.loads((told := printed())[0]), told[1])
 
 
 def test_who_is_led_to_a_broker_by_the_folder_is_told_so(

@@ -58,7 +58,7 @@ async def test_a_lost_answer_submits_no_second_task(status: int | None) -> None:
         lost.left = 1
         many = await client.submit_many([Submission("greet", {"name": "Ada"})] * 3)
 
-    stored = await container.tasks().recent(queue=None, status=None, limit=10)
+    stored = (await container.tasks().recent(queue=None, status=None, limit=10)).tasks
     assert {task.task_id for task in stored} == {one.task_id, *(answer.task_id for answer in many)}  # type: ignore[union-attr]  # none was refused
     assert 4 == len(stored)
 

@@ -30,7 +30,7 @@ async def test_the_memory_adapter_can_take_the_place_of_any_other() -> None:
     backend = connect("memory://", options=backend_options(settings))
 
     with container.backend.override(providers.Object(backend)):
-        assert [] == list(await container.tasks().recent(queue=None, status=None, limit=1))
+        assert [] == list((await container.tasks().recent(queue=None, status=None, limit=1)).tasks)
 
 
 async def test_a_third_partys_adapter_is_found_by_its_entry_point(

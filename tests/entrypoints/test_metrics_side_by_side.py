@@ -89,7 +89,7 @@ class Deployment:
         return any(container.worker().active for container, _ in self._workers.values())
 
     async def _recent(self) -> Sequence[Task]:
-        return await self.backend.broker.recent(queue=None, status=None, limit=500)
+        return (await self.backend.broker.recent(queue=None, status=None, limit=500)).tasks
 
     async def scrapes(self) -> dict[Role, list[Scraped]]:
         apis = [Scraped((await api.get("/metrics")).text) for api in self.apis]

@@ -5,6 +5,7 @@ import pytest
 
 from dtq.application.tasks import TaskView
 from dtq.entrypoints.views import full, listed
+from dtq.ports.broker import Recent
 from tests.factories import a_task
 
 SPOILED = (
@@ -29,7 +30,7 @@ def shown(**fields: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("text", [*SPOILED, *NO_OBJECT], ids=lambda text: text[:12])
 def test_metadata_that_is_no_object_is_left_out_and_named(text: str) -> None:
-    body = msgspec.json.decode(msgspec.json.encode(listed([a_task(metadata=text), a_task(metadata='{"a":1}')])))
+    body = msgspec.json.decode(msgspec.json.encode(listed(Recent([a_task(metadata=text), a_task(metadata='{"a":1}')]))))
 
     assert [{"unreadable": ["metadata"]}, {"a": 1}] == [task["metadata"] for task in body["tasks"]]
     assert {"unreadable": ["metadata"]} == shown(metadata=text)["metadata"]

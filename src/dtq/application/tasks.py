@@ -47,7 +47,7 @@ from dtq.ports.answers import (
     KeyTaken,
     Refused,
 )
-from dtq.ports.broker import Broker
+from dtq.ports.broker import Broker, Recent
 from dtq.ports.environment import Clock, Ids
 from dtq.ports.events import Observer
 from dtq.ports.workers import Signal, SignalKind, Signals
@@ -139,7 +139,7 @@ class TaskService:
         result = await patience.read(partial(self._broker.result, task.task_id))
         return TaskView(task=task, result=result, result_expired=result is None)
 
-    async def recent(self, *, queue: str | None, status: str | None, limit: int) -> Sequence[Task]:
+    async def recent(self, *, queue: str | None, status: str | None, limit: int) -> Recent:
         """Return up to *limit* (1..500) of the last tasks that match, newest first. Raises InvalidRequest."""
         problems = [
             None if queue is None else queue_problem(queue),
@@ -273,7 +273,7 @@ class TaskService:
             raise TaskNotFound(task_id)
         return task
 
-    async def _recent(self, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
+    async def _recent(self, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Recent:
         # a rare status reads thousands of records: one such scan at a time leaves the broker to the workers
         async with self._listing:
             return await self._broker.recent(queue=queue, status=status, limit=limit)

@@ -11,6 +11,7 @@ from dtq.application.tasks import TaskView
 from dtq.domain.json_text import JsonProblem, object_problem, parse
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import AttemptRecord, Task
+from dtq.ports.broker import Recent
 
 JsonObject = dict[str, Any]
 
@@ -68,9 +69,10 @@ class TaskBody(Struct, frozen=True, kw_only=True):
 
 
 class TaskList(Struct, frozen=True, kw_only=True):
-    """Tasks, the newest first."""
+    """Tasks, the newest first; `unreadable` counts those that are left out, because their records cannot be read."""
 
     tasks: list[TaskBody]
+    unreadable: int
 
 
 def summary(task: Task) -> TaskBody:
@@ -119,9 +121,9 @@ def full(view: TaskView, *, duplicate: bool | UnsetType = UNSET) -> TaskBody:
     )
 
 
-def listed(tasks: Sequence[Task]) -> TaskList:
+def listed(recent: Recent) -> TaskList:
     """Show tasks as a list."""
-    return TaskList(tasks=[summary(task) for task in tasks])
+    return TaskList(tasks=[summary(task) for task in recent.tasks], unreadable=recent.unreadable)
 
 
 def _attempt(record: AttemptRecord) -> AttemptBody:

@@ -67,6 +67,13 @@ class LeaseReport(Struct, frozen=True, kw_only=True):
     cancel_requested: bool = False
 
 
+class Recent(Struct, frozen=True):
+    """The newest tasks; ``unreadable`` tells how many were left out because their records cannot be read."""
+
+    tasks: Sequence[Task]
+    unreadable: int = 0
+
+
 class TaskStore(Protocol):
     """Tasks as values. Holds no rule: it compares versions and requirements, and stores what it is given.
 
@@ -98,10 +105,10 @@ class TaskStore(Protocol):
         """
         ...
 
-    async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
+    async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Recent:
         """Return up to *limit* of the last 10,000 tasks that match, newest first, without payload.
 
-        Tasks whose records cannot be read are left out.
+        Tasks whose records cannot be read are left out, and counted where they may match, as far as was looked.
         """
         ...
 

@@ -66,7 +66,7 @@ async def test_work_is_done_on_the_server_that_has_the_slot(backend: Backend, cl
     assert isinstance(created, Applied)
     assert created.task == delivery.task
     assert [created.task.task_id] == [
-        task.task_id for task in await backend.broker.recent(queue=QUEUE, status=None, limit=9)
+        task.task_id for task in (await backend.broker.recent(queue=QUEUE, status=None, limit=9)).tasks
     ]
     keys = {server.port: await _keys(server) for server in cluster}
     assert [] == keys[cluster[0].port]

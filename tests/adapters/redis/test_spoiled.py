@@ -72,7 +72,7 @@ async def test_however_little_is_asked_for_many_foreign_entries_are_passed_in_fe
     trips = counted(schema, monkeypatch)
 
     assert [act] == list(await schema.harness.backend.audit.recent(limit=1))
-    assert [bare(task)] == list(await schema.harness.backend.broker.recent(queue=None, status=None, limit=1))
+    assert [bare(task)] == list((await schema.harness.backend.broker.recent(queue=None, status=None, limit=1)).tasks)
     assert ["XREVRANGE"] * 2 + ["ZREVRANGE"] * 2 == trips
 
 
@@ -103,7 +103,7 @@ async def test_odd_members_of_the_recent_tasks_hide_none(schema: Schema) -> None
     for number, member in enumerate(("", "a:b", "x" * 500, "\x00", task.task_id.upper())):
         await schema.call("ZADD", schema.keys.recent, 10**14 + number, member)
 
-    recent = await schema.harness.backend.broker.recent(queue=None, status=None, limit=2)
+    recent = (await schema.harness.backend.broker.recent(queue=None, status=None, limit=2)).tasks
 
     assert [bare(task)] == list(recent)
 

@@ -62,7 +62,7 @@ async def test_a_record_that_somebody_spoiled_stops_no_other_work(backend: Backe
 
     assert 2 == len(fetched.deliveries)
     assert [True] == [spoiled in one.reason for one in fetched.unreadable]
-    assert 2 == len(await backend.broker.recent(queue=None, status=None, limit=9))
+    assert 2 == len((await backend.broker.recent(queue=None, status=None, limit=9)).tasks)
     with pytest.raises(BrokerUnavailable):
         await backend.broker.load(spoiled)
 

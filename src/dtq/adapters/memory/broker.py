@@ -13,7 +13,7 @@ from dtq.domain.change import Change
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
 from dtq.ports.answers import Admission, CommitAnswer, CreateAnswer
-from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport
+from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, Recent
 
 
 class MemoryBroker:
@@ -37,16 +37,20 @@ class MemoryBroker:
         self._state.faults.before_reply()
         return answers
 
-    async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
+    async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Recent:
         found: list[Task] = []
+        unreadable = 0
         for task_id in reversed(self._state.recent):
-            task = bare(self._state.readable(task_id))
-            if task is None or (queue or task.queue) != task.queue or (status or task.status) is not task.status:
+            task = bare(self._state.task(task_id))
+            if task is None or (queue or task.queue) != task.queue:
                 continue
-            found.append(task)
+            if self._state.readable(task_id) is None:
+                unreadable += 1
+            elif task.status is (status or task.status):
+                found.append(task)
             if len(found) == limit:
                 break
-        return found
+        return Recent(found, unreadable)
 
     async def result(self, task_id: TaskId) -> str | None:
         return self._state.results.get(task_id)

@@ -10,7 +10,7 @@ from dtq.domain.change import Change
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
 from dtq.ports.answers import Admission, CommitAnswer, CreateAnswer
-from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport
+from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, Recent
 
 
 class RedisBroker:
@@ -28,7 +28,7 @@ class RedisBroker:
     async def commit(self, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
         return await store.commit(self._link, changes)
 
-    async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
+    async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Recent:
         return await store.recent(self._link, queue=queue, status=status, limit=limit)
 
     async def result(self, task_id: TaskId) -> str | None:

@@ -32,6 +32,9 @@ from dtq.ports.answers import (
     LimitName,
     Refused,
 )
+from dtq.ports.broker import Recent
+
+_STATUSES: Final = frozenset(TaskStatus)
 
 CHUNK: Final = 500
 """How many tasks a listing looks at in one trip."""
@@ -83,26 +86,34 @@ async def load(link: Link, task_id: TaskId) -> Task | None:
         raise RecordUnreadable(str(error)) from error
 
 
-async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Sequence[Task]:
+async def recent(link: Link, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Recent:
     """Return the newest tasks that match, without payload."""
 
     def matches(task: Task) -> bool:
         return task.queue == (queue or task.queue) and task.status is (status or task.status)
 
     matching: list[Task] = []
+    unreadable = 0
     # without a filter the first ids do, unless they are of nobody; with one, many may have to be looked at
     first, chunk = 0, CHUNK if queue or status else min(limit, CHUNK)
     while first < MAX_RECENT:
         last = min(first + chunk, MAX_RECENT) - 1
         ids = await link.client.call("ZREVRANGE", link.keys.recent, first, last)
         wanted = ids if chunk < CHUNK else await _of_interest(link, ids, queue=queue, status=status)
-        records = zip(wanted, await read_many(link, wanted, SNAPSHOT), strict=True)
-        found = [readable(values, task_id=task_id) for task_id, values in records]
-        matching += [task for task in found if task is not None and matches(task)]
-        if len(matching) >= limit or len(ids) < chunk:
+        for task_id, values in zip(wanted, await _records(link, wanted, SNAPSHOT), strict=True):
+            try:
+                task = task_of(values, task_id=task_id)
+            except UnreadableRecord:
+                unreadable += 1
+                continue
+            if task is not None and matches(task):
+                matching.append(task)
+            if len(matching) == limit:
+                return Recent(matching, unreadable)
+        if len(ids) < chunk:
             break
         first, chunk = last + 1, CHUNK
-    return matching[:limit]
+    return Recent(matching, unreadable)
 
 
 async def result(link: Link, task_id: TaskId) -> str | None:
@@ -115,18 +126,28 @@ async def _of_interest(
     link: Link, ids: Sequence[TaskId], *, queue: QueueName | None, status: TaskStatus | None
 ) -> list[TaskId]:
     """Choose by two fields only, since most tasks do not match a rare status."""
-    found = await read_many(link, ids, ("queue", "status"))
-    return [
-        task_id
-        for task_id, (its_queue, its_status) in zip(ids, found, strict=True)
-        if its_queue is not None and its_queue == (queue or its_queue) and its_status == (status or its_status)
-    ]
+
+    def may_match(values: Values) -> bool:
+        if isinstance(values, str):
+            return True
+        its_queue, its_status = values
+        is_of_queue = its_queue is not None and its_queue == (queue or its_queue)
+        return is_of_queue and (its_status == (status or its_status) or its_status not in _STATUSES)
+
+    found = await _records(link, ids, ("queue", "status"))
+    return [task_id for task_id, values in zip(ids, found, strict=True) if may_match(values)]
 
 
-async def read_many(link: Link, ids: Sequence[TaskId], fields: Sequence[str]) -> list[list[str | None]]:
+async def read_many(link: Link, ids: Sequence[TaskId], fields: Sequence[str]) -> list[Sequence[str | None]]:
     """Return fields of tasks, read in one trip; None for each that is not there, or not in a key of ours."""
+    found = await _records(link, ids, fields)
+    return [[None] * len(fields) if isinstance(values, str) else values for values in found]
+
+
+async def _records(link: Link, ids: Sequence[TaskId], fields: Sequence[str]) -> list[Values]:
+    """Return the same, and what is wrong with a key that is none of ours as text."""
     replies = await link.client.pipeline([("HMGET", link.keys.task(task_id), *fields) for task_id in ids])
-    return [[None] * len(fields) if is_of_another_type(reply) else checked(reply) for reply in replies]
+    return [str(reply) if is_of_another_type(reply) else checked(reply) for reply in replies]
 
 
 def is_of_another_type(reply: Reply) -> bool:

@@ -171,6 +171,8 @@ def show_recent(arguments: Namespace) -> Exit:
         else:
             headings = ("task", "type", "queue", "priority", "status", "attempt", "created")
             print_rows(headings, [_row(task) for task in found.tasks], empty="no tasks")
+            if found.unreadable:
+                print_error(f"dtq: left out, for their records cannot be read: {found.unreadable}; see `dtq doctor`")
         return Exit.DONE
 
     return with_broker(container_of(arguments), use)

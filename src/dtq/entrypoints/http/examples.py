@@ -63,7 +63,7 @@ TASK: Final[Example] = LISTED | {
 }
 DUPLICATE: Final[Example] = TASK | {"duplicate": True}
 GONE_DUPLICATE: Final[Example] = {"task_id": TASK_ID, "status": None, "duplicate": True}
-TASKS: Final[Example] = {"tasks": [LISTED]}
+TASKS: Final[Example] = {"tasks": [LISTED], "unreadable": 0}
 
 BATCH: Final[Example] = {
     "results": [
@@ -175,6 +175,7 @@ AUDIT: Final[Example] = {
             "task_id": TASK_ID,
             "queue": None,
             "count": None,
+            "subject": None,
         }
     ]
 }
