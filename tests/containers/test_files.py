@@ -86,9 +86,14 @@ def test_redis_forgets_nothing() -> None:
     options = dict(zip(command[1::2], command[2::2], strict=True))
 
     assert options["--appendonly"] == "yes"
+    assert options["--appendfsync"] == "always"
     assert options["--maxmemory-policy"] == "noeviction"
     assert redis["volumes"] == ["redis-data:/data"]
     assert "redis-data" in compose({"DTQ_API_KEY": "a-key"})["volumes"]
+
+
+def test_how_soon_redis_brings_a_task_to_the_disk_is_the_operators_choice() -> None:
+    assert "everysec" in services(REDIS_APPENDFSYNC="everysec")["redis"]["command"]
 
 
 def test_redis_is_reached_by_the_services_alone() -> None:
