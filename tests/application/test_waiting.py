@@ -147,6 +147,21 @@ async def test_a_caller_that_goes_leaves_nothing_behind(stage: Stage) -> None:
     assert 0 == stage.fan_out.clients
 
 
+async def test_no_task_is_remembered_that_nobody_waits_for(stage: Stage) -> None:
+    remembered = vars(stage.waiting)["_waiters"]
+    ids = [await stage.submit() for _ in range(3)]
+    calls = [await stage.wait(task_id) for task_id in ids]
+    assert set(ids) == set(remembered)
+
+    await stage.end(ids[0])
+    calls[1].cancel()
+    await settle(turns=100)
+    assert {ids[2]} == set(remembered)
+    await stage.pass_time(MINUTE)
+
+    assert {} == remembered
+
+
 async def test_while_no_events_come_a_look_a_second_finds_out(stage: Stage) -> None:
     stage.line.is_down = True
     task_id = await stage.submit()
