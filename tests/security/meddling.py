@@ -2,6 +2,7 @@
 
 import asyncio
 import locale
+import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -12,6 +13,8 @@ from dtq import RetryableError, TaskContext, task
 
 Payload = dict[str, Any]
 Deed = Callable[[], object]
+
+FORKED = multiprocessing.get_context("fork")
 
 LEFT_BEHIND: ContextVar[str] = ContextVar("left_behind", default="nothing")
 
@@ -71,6 +74,26 @@ def stop_the_loop() -> str:
     return "done"
 
 
+def end_a_child() -> str:
+    child = FORKED.Process(target=signal.pause)
+    child.start()
+    child.terminate()
+    child.join()
+    return f"ended by {-(child.exitcode or 0)}"
+
+
+def have_a_child_work() -> str:
+    child = FORKED.Process(target=abs, args=(1,))
+    child.start()
+    child.join()
+    return f"ended with {child.exitcode}"
+
+
+def have_a_pool_work() -> list[int]:
+    with FORKED.Pool(2) as pool:
+        return pool.map(abs, [-1, -2])
+
+
 def run_a_loop() -> str:
     calling = nothing()
     try:
@@ -94,6 +117,9 @@ DEEDS: dict[str, Deed] = {
     "left behind": leave_something_behind,
     "stopped loop": stop_the_loop,
     "a loop of its own": run_a_loop,
+    "an ended child": end_a_child,
+    "a working child": have_a_child_work,
+    "a pool of children": have_a_pool_work,
 }
 
 

@@ -53,6 +53,22 @@ def test_what_a_handler_leaves_in_a_context_reaches_no_other(shared: Site, task_
     assert ["nothing"] * 9 == found
 
 
+CHILDREN = {"an ended child": "ended by 15", "a working child": "ended with 0", "a pool of children": [1, 2]}
+
+
+@pytest.mark.parametrize("task_type", KINDS)
+@pytest.mark.parametrize("deed", CHILDREN)
+def test_what_becomes_of_a_child_that_a_handler_forks_is_its_own_affair(
+    shared: Site, deed: str, task_type: str
+) -> None:
+    task = shared.run(task_type, json.dumps({"deed": deed}), max_attempts=1)
+
+    assert ("succeeded", CHILDREN[deed]) == (task["status"], task["result"])
+    # a worker that drains would take nothing more
+    shared.see_work_goes_on()
+    shared.see_work_goes_on()
+
+
 def test_a_loop_that_a_handler_stops_goes_on(shared: Site) -> None:
     task = shared.run("meddle", '{"deed": "stopped loop"}', max_attempts=1)
 

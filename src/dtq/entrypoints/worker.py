@@ -12,6 +12,7 @@ from dtq.domain.errors import UnsuitableBroker
 from dtq.entrypoints import loops
 from dtq.entrypoints.config import Settings, export_for_handlers
 from dtq.entrypoints.container import Container, build, take_over_logging, worker_id_of
+from dtq.entrypoints.forking import set_children_free
 from dtq.entrypoints.leaving import leave
 from dtq.entrypoints.worker_http import HEALTH, Page, WorkerHttp, listen
 from dtq.handlers.registry import Registry
@@ -28,6 +29,7 @@ def run(settings: Settings, *, registry: Registry) -> NoReturn:
     worker has taken its id.
     """
     export_for_handlers(settings)
+    set_children_free()
     container = build(settings, registry=registry, service="worker", worker_id=worker_id_of(settings))
     take_over_logging(container)
     code = FAILED
