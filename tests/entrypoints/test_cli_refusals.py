@@ -15,6 +15,7 @@ from dtq.domain.errors import (
     OutcomeUnknown,
     RecordUnreadable,
     StepStopped,
+    UnknownTaskType,
 )
 from dtq.entrypoints.cli import main
 from dtq.entrypoints.cli.exits import lines_of, report
@@ -136,6 +137,30 @@ def test_a_worker_without_any_task_is_two(monkeypatch: pytest.MonkeyPatch, print
     assert 2 == main(["worker", "run"])
 
     assert "DTQ_TASK_MODULES or --tasks" in printed()[1]
+
+
+def test_who_names_an_unknown_type_reads_which_ones_are_known(printed: Printed) -> None:
+    assert 5 == submit("--type", "nope")
+
+    assert printed()[1].endswith(
+        "dtq: task_type: no handler named 'nope' is registered; known here: greet; DTQ_TASK_MODULES or --tasks names "
+        "the modules that have handlers, dtq.demo for instance; `dtq workers` shows the types that workers know\n"
+    )
+
+
+def test_of_many_known_types_some_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    report(UnknownTaskType("nope"), as_json=False, task_types=[f"type-{number:02}" for number in range(30)])
+
+    told = capsys.readouterr().err
+    assert "known here: type-00, type-01," in told
+    assert "type-11 and 18 others; DTQ" in told
+    assert "type-12" not in told
+
+
+def test_where_no_type_is_known_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    report(UnknownTaskType("nope"), as_json=False)
+
+    assert "registered; none is known here; DTQ_TASK_MODULES" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

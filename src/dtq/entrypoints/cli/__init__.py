@@ -75,7 +75,8 @@ def _run(arguments: Namespace) -> int:
         return Exit.USAGE
     except DtqError as error:
         as_json = getattr(arguments, "json", False)
-        return report(error, as_json=as_json, away=getattr(arguments, "away", AWAY))
+        away, task_types = getattr(arguments, "away", AWAY), getattr(arguments, "task_types", ())
+        return report(error, as_json=as_json, away=away, task_types=task_types)
     except ReaderGone:
         return Exit.DONE
     except (Unwritten, OSError) as error:

@@ -1,6 +1,6 @@
 """How commands end: exit codes, and errors on stderr."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import IntEnum
 from typing import Final
 
@@ -82,16 +82,19 @@ AWAY: Final = "the broker is unavailable"
 
 WHERE_HANDLERS_ARE: Final = "DTQ_TASK_MODULES or --tasks names the modules that have handlers, dtq.demo for instance"
 
+MOST_TYPES: Final = 12
+"""How many of the task types that are known are named."""
 
-def report(error: DtqError, *, as_json: bool, away: str = AWAY) -> Exit:
+
+def report(error: DtqError, *, as_json: bool, away: str = AWAY, task_types: Collection[str] = ()) -> Exit:
     """Print *error* on stderr and return the exit code that goes with it.
 
-    *away* says what a broker that cannot be reached is, and how it was found.
+    *away* says what a broker that cannot be reached is, and how it was found; *task_types* are those known here.
     """
     if as_json:
         write_error_json(msgspec.json.encode(members_of(error, away=away)))
     else:
-        hint = f"; {WHERE_HANDLERS_ARE}" if isinstance(error, UnknownTaskType) else ""
+        hint = _which_types(task_types) if isinstance(error, UnknownTaskType) else ""
         for line in lines_of(error, away=away):
             print_error(f"dtq: {line}{hint}")
     return exit_of(error)
@@ -131,6 +134,13 @@ def tell_of_limit(shown: int, *, limit: int, of: int | None = None) -> None:
         is_cut, told = shown < of, f"these are the newest {shown} of {of}"
     if is_cut:
         print_error(f"dtq: {told}; --limit N shows up to {MAX_LIMIT}")
+
+
+def _which_types(known: Collection[str]) -> str:
+    named = sorted(known)[:MOST_TYPES]
+    others = f" and {len(known) - len(named)} others" if len(known) > len(named) else ""
+    here = f"known here: {', '.join(named)}{others}" if named else "none is known here"
+    return f"; {here}; {WHERE_HANDLERS_ARE}; `dtq workers` shows the types that workers know"
 
 
 def _problems(error: DtqError) -> tuple[FieldProblem, ...]:

@@ -73,6 +73,7 @@ def container_of(arguments: Namespace) -> Container:
         # the answer says what was done; a log line beside it would only repeat that
         settings = replace(settings, log_level="WARNING")
     registry = load_registry(settings.modules) if hasattr(arguments, "tasks") else Registry()
+    arguments.task_types = registry.task_types
     container = build(settings, registry=registry, service="cli")
     container.log.override(Notices(container.log()))
     return container
