@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.application.handover import Handover
-from dtq.application.presence import Presence
+from dtq.application.presence import Presence, WorkerIdInUse
 from dtq.application.settings import WorkerSettings
 from dtq.domain.errors import UnsuitableBroker
 from dtq.ports.environment import Server, ServerFacts
 from tests.application.world import World
-from tests.factories import WORKER
+from tests.factories import WORKER, a_heartbeat
 
 
 class Inspected:
@@ -101,3 +101,14 @@ async def test_clocks_that_differ_are_told_of_once(world: World, seconds: float,
     await presence_of(world, Inspected(facts)).enter(())
 
     assert warnings == [note["warning"] for note in world.notes.of("server_warning")]
+
+
+async def test_a_worker_whose_id_lives_does_not_enter_and_leaves_no_trace(world: World) -> None:
+    alive = a_heartbeat(worker_id=WORKER)
+    assert await world.backend.workers.announce(alive, expires_in=timedelta(minutes=1))
+
+    with pytest.raises(WorkerIdInUse):
+        await presence_of(world, Inspected(FACTS)).enter(())
+
+    assert [] == world.notes.events
+    assert alive == await world.backend.workers.get(WORKER)

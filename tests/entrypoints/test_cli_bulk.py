@@ -10,7 +10,7 @@ from typing import IO, Any
 import pytest
 
 from dtq.application.tasks import TaskService
-from dtq.domain.errors import RecordUnreadable
+from dtq.domain.errors import OutcomeUnknown, RecordUnreadable
 from dtq.domain.outcome import Succeeded
 from dtq.entrypoints.cli import main
 from dtq.ports.backend import Backend
@@ -147,6 +147,27 @@ def test_a_line_whose_task_cannot_be_read_does_not_hold_up_the_others(
     out, err = printed()
     assert "1 submitted, 0 already there, 1 rejected\n" == out
     assert "dtq: line 1: the record of its task cannot be read; trying again does not help: see `dtq doctor`\n" in err
+
+
+def test_only_a_line_with_a_key_is_sent_again_when_nobody_knows_what_became_of_it(
+    monkeypatch: pytest.MonkeyPatch, printed: Printed
+) -> None:
+    submit_many, sent = TaskService.submit_many, list[Sequence[Mapping[str, object]]]()
+
+    async def unheard(self: TaskService, submissions: Sequence[Mapping[str, object]]) -> Sequence[object]:
+        sent.append(submissions)
+        found = await submit_many(self, submissions)
+        return [OutcomeUnknown("the answer was lost") for _ in found] if len(sent) == 1 else found
+
+    monkeypatch.setattr(TaskService, "submit_many", unheard)
+
+    code = main(["submit", "--file", written(a_line(), a_line(idempotency_key="key")), "--json"])
+
+    assert code != 0
+    assert [[None, "key"], ["key"]] == [[one.get("idempotency_key") for one in batch] for batch in sent]
+    lines, _ = results(printed)
+    assert ["BROKER_UNAVAILABLE", None] == [line.get("code") for line in lines]
+    assert lines[1]["duplicate"]
 
 
 def test_a_longer_line_than_any_task_can_need_is_refused(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
