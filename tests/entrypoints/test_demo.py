@@ -1,5 +1,8 @@
 import inspect
+import json
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -11,6 +14,12 @@ from dtq.handlers import Registry
 from tests.servers import RedisServer
 
 REGISTRY = Registry.from_modules([demo])
+
+
+ROWS = re.findall(
+    r"^\| `(\w+)` \| `(.+?)` \|", (Path(demo.__file__).parents[2] / "docs" / "demo.md").read_text(), re.MULTILINE
+)
+"""The types of the page for newcomers, each with its payload."""
 
 
 def context(attempt: int = 1) -> TaskContext:
@@ -115,3 +124,28 @@ async def test_counter_adds_in_redis_and_forgets_in_time(
 async def test_counter_has_bounds(payload: dict[str, object]) -> None:
     with pytest.raises(PermanentError, match="must"):
         await run("counter_task", payload)
+
+
+def test_the_page_for_newcomers_has_each_task_once() -> None:
+    assert sorted(REGISTRY.task_types) == sorted(name for name, _ in ROWS)
+
+
+@pytest.mark.parametrize(("name", "payload"), ROWS, ids=[name for name, _ in ROWS])
+async def test_each_payload_of_the_page_is_one_that_its_task_reads_and_does_what_is_said(
+    name: str, payload: str, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DTQ_REDIS_URL", redis_server.url)
+    handler = REGISTRY.get(name)
+    assert handler is not None
+    source = inspect.getsource(handler.function)
+    if "_seconds(" in source:
+        source += inspect.getsource(vars(demo)["_seconds"])
+    read = set(re.findall(r'payload\.get\("(\w+)"', source))
+
+    members = json.loads(payload)
+    assert name == "echo_task" or read == set(members)
+    if name in {"flaky_task", "always_fail_task"}:
+        with pytest.raises(RetryableError):
+            await run(name, members)
+    else:
+        assert await run(name, members)
