@@ -27,6 +27,7 @@ from dtq.domain.remedies import (
     RemoveEntry,
     RemoveLetter,
     RewriteKey,
+    Shorten,
     Strike,
     remedy,
 )
@@ -139,13 +140,15 @@ class Treatment:
             case HandBack(receipt=receipt, owner=owner):
                 return owner is not None and await broker.release([receipt], worker=owner) == 1
 
-    async def _on_store(self, act: RewriteKey | Limit | Recount | Strike | RemoveLetter | Introduce) -> bool:
+    async def _on_store(self, act: RewriteKey | Limit | Shorten | Recount | Strike | RemoveLetter | Introduce) -> bool:
         examiner = self._backend.examiner
         match act:
             case RewriteKey(queue=queue, key=key, text=text, record=record, lifetime=lifetime):
                 return await examiner.rewrite_key(queue, key=key, text=text, record=record, lifetime=lifetime)
             case Limit(name=name, lifetime=lifetime):
                 return await examiner.limit(name, lifetime=lifetime)
+            case Shorten(name=name, lifetime=lifetime):
+                return await examiner.shorten(name, lifetime=lifetime)
             case Recount(fact=fact):
                 return await examiner.recount(fact)
             case Strike(name=name):

@@ -85,8 +85,11 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         remedy="the record says again what its task is; one that stands for no task is removed",
     ),
     Kind.LOCK: Diagnosis(
-        meaning="if its holder is gone, nobody leads: nothing that is due is promoted, and nothing is swept",
-        remedy="it gets the lifetime of a lock, 10 s",
+        meaning=(
+            "it has none, or a longer one than a lock gets: if its holder is gone, or a stranger, nobody leads, "
+            "nothing that is due is promoted, and nothing is swept"
+        ),
+        remedy="it gets the lifetime of a lock, 10 s, after which a worker leads",
     ),
     Kind.ETERNAL: Diagnosis(
         meaning="it will never expire, and memory fills up",

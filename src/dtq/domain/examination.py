@@ -29,6 +29,7 @@ from dtq.domain.facts import (
     TaskFact,
 )
 from dtq.domain.idempotency import RecordState, state_of
+from dtq.domain.retention import LEAD_TERM
 from dtq.domain.status import Place
 from dtq.domain.task import QueueName, Task, TaskId, place_of
 from dtq.domain.text import clean
@@ -218,6 +219,9 @@ def _name(fact: NameFact) -> Iterator[Finding]:
         yield _of(fact, Kind.FOREIGN, _shown(fact.name), "no key of dtq has this name")
     elif fact.wrong_type:
         yield _of(fact, Kind.WRONG_TYPE, _shown(fact.name), f"it is a {fact.wrong_type}")
+    elif fact.role is Role.LOCK and fact.lifetime > LEAD_TERM:
+        detail = f"it lives for another {fact.lifetime.total_seconds():.0f} s, and a lock for {LEAD_TERM.seconds} s"
+        yield _of(fact, Kind.LOCK, _shown(fact.name), detail)
     elif fact.is_eternal and fact.role is not Role.BOUNDED:
         kind = Kind.LOCK if fact.role is Role.LOCK else Kind.ETERNAL
         task = fact.record.task

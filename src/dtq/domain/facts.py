@@ -102,12 +102,14 @@ class NameFact(Struct, frozen=True, kw_only=True):
     """A stored name: what it is for, of which other type it is, and whether it will never expire by itself.
 
     ``record`` is that of the task which the name is about, where it is about one.
+    ``lifetime`` is how long it has still to live, where it is not eternal.
     """
 
     name: str
     role: Role
     wrong_type: str = ""
     is_eternal: bool = False
+    lifetime: timedelta = timedelta()
     record: Record = Record()
 
 

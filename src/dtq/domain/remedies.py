@@ -27,11 +27,8 @@ from dtq.domain.facts import (
 )
 from dtq.domain.idempotency import IdempotencyRecord, state_of
 from dtq.domain.lifecycle import rebury, rehome, restore
-from dtq.domain.retention import Retention, mark_lifetime, record_lifetime, task_lifetime
+from dtq.domain.retention import LEAD_TERM, Retention, mark_lifetime, record_lifetime, task_lifetime
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, Task, TaskId, Version, WorkerId
-
-LOCK_LIFETIME: Final = timedelta(seconds=10)
-"""What a lock of unknown age gets: as long as a leader has it that does not renew it."""
 
 HEARTBEAT_LIFETIME: Final = timedelta(seconds=15)
 """What a heartbeat of unknown age gets; a worker that lives writes it anew before that."""
@@ -94,6 +91,13 @@ class Limit(Struct, frozen=True):
     lifetime: timedelta
 
 
+class Shorten(Struct, frozen=True):
+    """Let a name expire after *lifetime* at the latest."""
+
+    name: str
+    lifetime: timedelta
+
+
 class Recount(Struct, frozen=True):
     """Note how many tasks of a queue are scheduled, where *fact* is still what is noted."""
 
@@ -129,6 +133,7 @@ Act: TypeAlias = (
     | DropConsumers
     | RewriteKey
     | Limit
+    | Shorten
     | Recount
     | Strike
     | RemoveLetter
@@ -232,7 +237,8 @@ def _of_name(fact: NameFact, *, using: Pharmacy) -> Act | None:
         case Role.HEARTBEAT:
             lifetime = HEARTBEAT_LIFETIME
         case Role.LOCK:
-            lifetime = LOCK_LIFETIME
+            # a leader that lives and renews it has it for no longer, and one that took it meanwhile keeps it so
+            return Shorten(fact.name, LEAD_TERM)
         case _:
             return None
     return Limit(fact.name, lifetime)

@@ -23,6 +23,9 @@ LIVING: Final = Retention()
 Nobody renews anything while no worker runs, so these are also the bounds of how long that may last.
 """
 
+LEAD_TERM: Final = timedelta(seconds=10)
+"""For how long a worker leads that does not renew its lead; no lock is ever given a longer life."""
+
 
 def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
     """Return how long the record of *task* is kept when it is written, or renewed, at this moment."""

@@ -35,6 +35,10 @@ class Examiner(Protocol):
         """Let a stored name expire after *lifetime* that would never; return whether this call did."""
         ...
 
+    async def shorten(self, name: str, *, lifetime: timedelta) -> bool:
+        """Let a stored name expire after *lifetime* that would later, or never; return whether this call did."""
+        ...
+
     async def recount(self, fact: CountFact) -> bool:
         """Note ``counted`` as the number of a queue's scheduled tasks, if ``text`` is noted; return whether it was."""
         ...

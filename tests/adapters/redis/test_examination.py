@@ -13,6 +13,7 @@ from dtq.adapters.redis.tally import EXACT
 from dtq.application.reaping import HANDED_BACK
 from dtq.domain.examination import Bearings, Finding, Kind, examine
 from dtq.domain.facts import CountFact, Denied, Fact, NameFact, Role
+from dtq.domain.retention import LEAD_TERM
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, TaskId, WorkerId
 from tests.adapters.redis.schema import Schema
@@ -126,6 +127,30 @@ async def test_a_lock_without_a_lifetime_is_told_of(schema: Schema) -> None:
     await schema.call("SET", schema.keys.lock, "token")
 
     assert Kind.LOCK is (await only(schema)).kind
+
+
+async def test_a_lock_that_outlives_its_term_is_told_of_and_cut(schema: Schema) -> None:
+    lock, examiner = schema.keys.lock, schema.harness.backend.examiner
+    await schema.call("SET", lock, "stranger", "EX", 31_536_000)
+
+    finding = await only(schema)
+    assert (Kind.LOCK, lock) == (finding.kind, finding.subject)
+    assert "it lives for another 3153" in finding.detail
+
+    assert await examiner.shorten(lock, lifetime=LEAD_TERM)
+    assert await schema.seconds_left(lock) <= LEAD_TERM.total_seconds()
+    assert [] == await found(schema)
+
+
+async def test_nothing_lives_longer_for_being_cut(schema: Schema) -> None:
+    lock, examiner = schema.keys.lock, schema.harness.backend.examiner
+    await schema.call("SET", lock, "leader", "PX", 5_000)
+
+    assert not await examiner.shorten(lock, lifetime=LEAD_TERM)
+    assert not await examiner.shorten(schema.keys.task(TaskId("f" * 32)), lifetime=LEAD_TERM)
+    assert await schema.seconds_left(lock) <= 5
+    await schema.call("PERSIST", lock)
+    assert await examiner.shorten(lock, lifetime=LEAD_TERM)
 
 
 async def test_some_groups_are_missing_where_others_are_there(schema: Schema) -> None:

@@ -158,6 +158,10 @@ class MemoryExaminer:
         del name, lifetime  # nothing is stored here without one
         return False
 
+    async def shorten(self, name: str, *, lifetime: timedelta) -> bool:
+        del name, lifetime  # nor does the lead last longer than its term
+        return False
+
     async def recount(self, fact: CountFact) -> bool:
         del fact  # counted anew each time
         return False

@@ -153,6 +153,12 @@ class RedisExaminer:
 
         return await self._link.act(expire) is not None
 
+    async def shorten(self, name: str, *, lifetime: timedelta) -> bool:
+        def expire(envelope: Envelope) -> None:
+            envelope.add(steps=[(("PEXPIRE", envelope.key(name), milliseconds_text(lifetime), "LT"),)])
+
+        return await self._link.act(expire) == "1"
+
     async def recount(self, fact: CountFact) -> bool:
         def note(envelope: Envelope) -> None:
             registry = envelope.key(self._link.keys.queues)

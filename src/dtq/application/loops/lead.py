@@ -14,6 +14,7 @@ from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.errors import is_outage
 from dtq.domain.lifecycle import promote
+from dtq.domain.retention import LEAD_TERM
 from dtq.domain.task import NO_VERSION, LeaseToken, Task, TaskId
 from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import CommitAnswer, Refused
@@ -22,7 +23,7 @@ from dtq.ports.environment import Chance, Clock, Ids
 from dtq.ports.events import Observer
 from dtq.ports.workers import Leadership
 
-TERM: Final = timedelta(seconds=10)
+TERM: Final = LEAD_TERM
 """How long the lead lasts unless it is renewed."""
 
 _RENEW: Final = timedelta(seconds=3)
