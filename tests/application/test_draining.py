@@ -10,7 +10,7 @@ from dtq.domain.events import EventType
 from dtq.domain.status import TaskStatus
 from dtq.domain.workers import WorkerStatus
 from tests.application import handlers
-from tests.application.link import Loss
+from tests.application.link import Loss, UnknownFault
 from tests.application.world import WatchedBeat, World
 from tests.factories import OPERATOR
 
@@ -234,6 +234,17 @@ async def test_a_worker_that_may_not_hand_back_says_that_work_was_left(world: Wo
     await world.advance(1)
 
     assert ExitCode.WORK_LEFT == staff.life.result()
+
+
+async def test_a_fault_that_nobody_knows_is_not_taken_for_an_outage_at_the_end_of_a_drain(world: World) -> None:
+    staff = await world.hire()
+    await world.settle()
+    staff.link.lose("owned", Loss.GARBLED)
+
+    staff.stop()
+    await world.advance(1)
+
+    assert isinstance(staff.life.exception(), UnknownFault)
 
 
 async def test_a_worker_that_never_reached_its_broker_ends_when_it_is_asked_to(world: World) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from dtq.domain.status import TaskStatus
 from tests.application import handlers
+from tests.application.link import Loss
 from tests.application.world import WatchedBeat, World
 from tests.factories import QUEUE
 
@@ -281,3 +282,17 @@ async def test_after_an_outage_a_worker_wins_its_leases_back_before_anything_els
 
     assert first.settings.worker_id == (await world.task(task_id)).worker_id
     assert [{"requirement": "held"}] == second.notes.of("start_refused")
+
+
+async def test_an_outage_that_only_the_beat_has_met_makes_a_worker_cautious(world: World) -> None:
+    await world.age_server()
+    staff = await world.hire()
+    await world.advance(60)
+    # when a worker takes over what is silent shows nowhere else, as long as nothing is
+    reaping = staff.worker._crew.reaping  # noqa: SLF001
+    assert staff.settings.visibility_timeout == reaping.idle
+
+    staff.link.lose("announce", Loss.BEFORE)
+    await world.advance(staff.settings.heartbeat_interval.total_seconds())
+
+    assert reaping.idle > staff.settings.visibility_timeout
