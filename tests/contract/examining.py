@@ -18,7 +18,11 @@ from tests.contract.steps import (
 
 NEVER_PURGED = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-OF_OTHER_USERS = {"types and lifetimes of keys", "dead letters older than the oldest that is left"}
+OF_OTHER_USERS = {
+    "types and lifetimes of keys",
+    "dead letters older than the oldest that is left",
+    "how far groups have read",
+}
 
 
 async def read(harness: Harness, *, limit: int = 100) -> list[Fact]:

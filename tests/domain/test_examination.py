@@ -18,12 +18,13 @@ from dtq.domain.facts import (
     MemberFact,
     NameFact,
     QueueFact,
+    ReadingFact,
     Record,
     Role,
     TaskFact,
 )
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
-from dtq.domain.remedies import BuryEntry, HandBack, Register, RemoveEntry, RewriteKey, remedy
+from dtq.domain.remedies import BuryEntry, HandBack, Register, RemoveEntry, Rewind, RewriteKey, remedy
 from dtq.domain.retention import Retention, record_lifetime
 from dtq.domain.task import QueueName, Receipt, Task, TaskId, WorkerId
 from tests.domain.patients import (
@@ -281,6 +282,15 @@ def test_what_strangers_wrote_is_shown_cut_and_without_control_characters() -> N
 
     assert "\x1b" not in finding.subject
     assert len(finding.subject) == 100
+
+
+def test_a_group_that_is_ahead_is_put_back_where_it_is() -> None:
+    (finding,) = found(ReadingFact(QUEUE, (0, 5)))
+
+    assert (Kind.AHEAD, QUEUE) == (finding.kind, finding.subject)
+    assert "p0, p5" in finding.detail
+    assert Rewind(QUEUE, (0, 5)) == remedy(finding, using=USING)
+    assert [] == kinds(ReadingFact(QUEUE, ()))
 
 
 def test_every_kind_has_its_words() -> None:

@@ -109,6 +109,11 @@ def missing_group(system: System) -> tuple[Kind, str]:
     return Kind.GROUP, "default"
 
 
+def group_ahead(system: System) -> tuple[Kind, str]:
+    system.redis.xgroup_setid(stream(system, 2), "workers", "9999999999999-0")
+    return Kind.AHEAD, "default"
+
+
 def spoiled_count(system: System) -> tuple[Kind, str]:
     system.create(a_task("echo", queue="counted", delay_seconds=1))
     system.redis.hset(system.keys.queues, "counted", "many")
@@ -207,6 +212,7 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     eternal_heartbeat,
     unlisted_worker,
     missing_group,
+    group_ahead,
 ]
 
 

@@ -101,6 +101,7 @@ def test_what_is_denied_is_told_and_the_rest_examined(own_system: System) -> Non
     assert {
         "types and lifetimes of keys",
         "dead letters older than the oldest that is left",
+        "how far groups have read",
     } == {one["what"] for one in report["not_examined"]}
 
 

@@ -26,6 +26,7 @@ from dtq.domain.remedies import (
     Register,
     RemoveEntry,
     RemoveLetter,
+    Rewind,
     RewriteKey,
     Shorten,
     Strike,
@@ -118,6 +119,9 @@ class Treatment:
             case Register(queue=queue):
                 await self._backend.queues.register(queue)
                 return True
+            case Rewind(queue=queue, priorities=priorities):
+                examiner = self._backend.examiner
+                return all([await examiner.rewind(queue, priority=priority) for priority in priorities])
             case DropConsumers(queue=queue):
                 known = await self._backend.workers.known()
                 return await self._backend.upkeep.drop_consumers(queue, alive=known) > 0

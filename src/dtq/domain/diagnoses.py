@@ -52,6 +52,10 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         meaning="what is submitted with these priorities waits until a worker of the queue looks",
         remedy="the groups are made again, from the first entry on",
     ),
+    Kind.AHEAD: Diagnosis(
+        meaning="what is submitted with these priorities is never delivered: the group takes it for read",
+        remedy="the group reads on after the last entry that somebody owns",
+    ),
     Kind.ORPHAN_ENTRY: Diagnosis(
         meaning="the task can be neither shown nor cancelled, and loses its metadata",
         remedy="a record is made from the entry; one that could not run becomes a dead letter, a cancelled one goes",

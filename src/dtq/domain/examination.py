@@ -25,6 +25,7 @@ from dtq.domain.facts import (
     MemberFact,
     NameFact,
     QueueFact,
+    ReadingFact,
     Role,
     TaskFact,
 )
@@ -54,6 +55,7 @@ class Kind(StrEnum):
     UNREGISTERED = "queue_not_registered"
     BAD_NAME = "queue_name_impossible"
     GROUP = "group_missing"
+    AHEAD = "group_ahead"
     ORPHAN_ENTRY = "entry_without_record"
     SURPLUS_ENTRY = "entry_surplus"
     STRAY_MEMBER = "scheduled_in_vain"
@@ -110,7 +112,7 @@ def examine(fact: Fact, *, bearings: Bearings) -> Iterator[Finding]:
 
 
 def _around(
-    fact: KeyFact | NameFact | ConsumerFact | QueueFact | CountFact | HeartbeatFact, *, bearings: Bearings
+    fact: KeyFact | NameFact | ConsumerFact | QueueFact | ReadingFact | CountFact | HeartbeatFact, *, bearings: Bearings
 ) -> Iterator[Finding]:
     match fact:
         case KeyFact():
@@ -121,6 +123,8 @@ def _around(
             yield from _consumer(fact)
         case QueueFact():
             yield from _queue(fact)
+        case ReadingFact():
+            yield from _reading(fact)
         case CountFact():
             yield from _count(fact)
         case HeartbeatFact():
@@ -255,6 +259,13 @@ def _queue(fact: QueueFact) -> Iterator[Finding]:
     elif 0 < fact.groups < fact.bands:
         detail = f"{fact.bands - fact.groups} of its {fact.bands} priorities have no consumer group"
         yield Finding(kind=Kind.GROUP, subject=queue, detail=detail, fact=fact, queue=queue)
+
+
+def _reading(fact: ReadingFact) -> Iterator[Finding]:
+    if fact.ahead:
+        which = ", ".join(f"p{priority}" for priority in fact.ahead)
+        detail = f"of {which} the group has read beyond the last entry that there ever was"
+        yield Finding(kind=Kind.AHEAD, subject=fact.queue, detail=detail, fact=fact, queue=fact.queue)
 
 
 def _count(fact: CountFact) -> Iterator[Finding]:

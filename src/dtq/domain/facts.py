@@ -1,6 +1,6 @@
 """What an examination reads of a broker, one value for each stored thing, before anybody judges it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Final, TypeAlias
@@ -132,6 +132,13 @@ class QueueFact(Struct, frozen=True, kw_only=True):
     bands: int = 0
 
 
+class ReadingFact(Struct, frozen=True):
+    """The priorities of a queue whose group has read beyond the last entry that there ever was."""
+
+    queue: QueueName
+    ahead: Sequence[int]
+
+
 class CountFact(Struct, frozen=True, kw_only=True):
     """What is noted as the number of a queue's scheduled tasks, and how many there are."""
 
@@ -168,6 +175,7 @@ Fact: TypeAlias = (
     | NameFact
     | ConsumerFact
     | QueueFact
+    | ReadingFact
     | CountFact
     | HeartbeatFact
 )

@@ -3,6 +3,7 @@
 Each names what it was decided on, and is refused by the broker where that is not so any more.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -22,6 +23,7 @@ from dtq.domain.facts import (
     MemberFact,
     NameFact,
     QueueFact,
+    ReadingFact,
     Role,
     TaskFact,
 )
@@ -66,6 +68,13 @@ class Register(Struct, frozen=True):
     """Make a queue known, with its groups."""
 
     queue: QueueName
+
+
+class Rewind(Struct, frozen=True):
+    """Let the groups of these priorities read on after the last entry that somebody owns."""
+
+    queue: QueueName
+    priorities: Sequence[int]
 
 
 class DropConsumers(Struct, frozen=True):
@@ -130,6 +139,7 @@ Act: TypeAlias = (
     | Forget
     | HandBack
     | Register
+    | Rewind
     | DropConsumers
     | RewriteKey
     | Limit
@@ -166,6 +176,8 @@ def remedy(finding: Finding, *, using: Pharmacy) -> Change | Act | None:
             return Strike(fact.name)
         case QueueFact():
             return Register(QueueName(fact.name))
+        case ReadingFact():
+            return Rewind(fact.queue, fact.ahead)
         case _:
             return _of_another(finding)
 

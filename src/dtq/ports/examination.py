@@ -47,6 +47,13 @@ class Examiner(Protocol):
         """Take a name out of the list of queues; return whether it was there."""
         ...
 
+    async def rewind(self, queue: QueueName, *, priority: int) -> bool:
+        """Let a group that has read beyond the end of its stream read on after the last entry that somebody owns.
+
+        Returns whether this call did. Nothing that somebody owns is delivered again by it.
+        """
+        ...
+
     async def remove_letter(self, entry_id: EntryId, *, task_id: TaskId, version: Version) -> bool:
         """Remove a dead letter if the task's stored version is *version*; return whether this call did."""
         ...

@@ -172,6 +172,10 @@ class MemoryExaminer:
         self._state.known.discard(queue)
         return was_known
 
+    async def rewind(self, queue: QueueName, *, priority: int) -> bool:
+        del queue, priority  # a group knows each entry here that it has not read
+        return False
+
     async def remove_letter(self, entry_id: EntryId, *, task_id: TaskId, version: Version) -> bool:
         return self._state.version(task_id) == version and self._state.letters.remove(entry_id)
 

@@ -22,6 +22,7 @@ from dtq.adapters.redis.looks import (
 )
 from dtq.adapters.redis.names import name_of
 from dtq.adapters.redis.pages import Page, Pages
+from dtq.adapters.redis.positions import at_reading, rewind
 from dtq.adapters.redis.ready import HANDED_BACK
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.tally import count_scheduled
@@ -39,6 +40,7 @@ from dtq.domain.facts import (
     MemberFact,
     NameFact,
     QueueFact,
+    ReadingFact,
     Role,
     TaskFact,
 )
@@ -92,7 +94,7 @@ class RedisExaminer:
                 return await self._look_around(fact)
 
     async def _look_around(
-        self, fact: KeyFact | NameFact | ConsumerFact | QueueFact | HeartbeatFact | CountFact
+        self, fact: KeyFact | NameFact | ConsumerFact | QueueFact | ReadingFact | HeartbeatFact | CountFact
     ) -> Look:
         keys = self._link.keys
         match fact:
@@ -104,6 +106,8 @@ class RedisExaminer:
                 return at_consumer(keys, fact.queue, fact.worker)
             case QueueFact():
                 return at_queue(keys, fact.name)
+            case ReadingFact():
+                return at_reading(keys, fact.queue)
             case HeartbeatFact():
                 return at_heartbeat(keys, fact.worker)
             case CountFact():
@@ -172,6 +176,9 @@ class RedisExaminer:
             envelope.add(steps=[(("HDEL", envelope.key(self._link.keys.queues), name),)])
 
         return await self._link.act(remove) == "1"
+
+    async def rewind(self, queue: QueueName, *, priority: int) -> bool:
+        return await rewind(self._link, queue, priority=priority)
 
     async def remove_letter(self, entry_id: EntryId, *, task_id: TaskId, version: Version) -> bool:
         def remove(envelope: Envelope) -> None:

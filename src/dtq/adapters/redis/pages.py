@@ -21,6 +21,7 @@ from dtq.adapters.redis.looks import (
 )
 from dtq.adapters.redis.names import Name, name_of
 from dtq.adapters.redis.peeking import CHUNK, Range, peek, walk
+from dtq.adapters.redis.positions import at_reading
 from dtq.adapters.redis.queues import known_queues
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.survey import TRIP
@@ -70,6 +71,8 @@ class Pages:
                 yield page
         if self._untold is not None:
             yield [self._untold]
+        async for page in _told("how far groups have read", self._readings()):
+            yield page
         for name in known_queues([*self._queues]):
             async for page in _told(f"consumers of {name}", self._consumers(name)):
                 yield page
@@ -211,6 +214,10 @@ class Pages:
         self._queues |= set(names)
         for first in range(0, len(fresh), CHUNK):
             yield await self._looked_at(at_queue(self._keys, name) for name in fresh[first : first + CHUNK])
+
+    async def _readings(self) -> AsyncIterator[Page]:
+        for name in known_queues([*self._queues]):
+            yield await self._looked_at([at_reading(self._keys, name)])
 
     async def _consumers(self, queue: QueueName) -> AsyncIterator[Page]:
         streams = self._keys.streams(queue)

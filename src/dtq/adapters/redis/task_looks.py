@@ -108,9 +108,10 @@ def _owner(pending: Reply) -> tuple[WorkerId | None, timedelta]:
 
 def _is_behind(entry_id: EntryId | None, other: str) -> bool:
     """Tell whether an entry is not after another one; '' is before all."""
-    return bool(entry_id and other) and _position(entry_id or "") <= _position(other)
+    return bool(entry_id and other) and position(entry_id or "") <= position(other)
 
 
-def _position(entry_id: str) -> tuple[int, int]:
+def position(entry_id: str) -> tuple[int, int]:
+    """Return what entry ids are ordered by."""
     moment, _, number = entry_id.partition("-")
     return int(moment), int(number or 0)
