@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.domain.admission import BrokerLimits
-from dtq.domain.errors import OutcomeUnknown
+from dtq.domain.errors import OutcomeUnknown, StepStopped
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.task import TaskId
 from dtq.ports.answers import Admission, Broken, CreateAnswer, Full, KeyTaken
@@ -33,6 +33,14 @@ async def test_a_creation_that_stopped_half_way_is_unknown_whatever_its_repeat_i
     world.link.refuse("load", times=9)
 
     with pytest.raises(OutcomeUnknown):
+        await world.tasks.submit(KEYED)
+
+
+async def test_a_creation_that_stops_each_time_is_no_silence_of_the_broker(world: World) -> None:
+    world.backend = replace(world.backend, broker=Scripted(world.backend.broker, answers=[Broken("half-way")] * 9))
+    world.limit(BrokerLimits())
+
+    with pytest.raises(StepStopped, match="could not be created in 5 tries"):
         await world.tasks.submit(KEYED)
 
 

@@ -29,6 +29,7 @@ from dtq.domain.errors import (
     IdempotencyInProgress,
     OutcomeUnknown,
     QueueFull,
+    StepStopped,
     TaskNotFound,
     TaskTerminal,
 )
@@ -183,7 +184,7 @@ class TaskService:
                 return answer
             replaces = answer.text if isinstance(answer, KeyTaken) else replaces
             may_be_half_done |= isinstance(answer, Broken)
-        failure = OutcomeUnknown if may_be_half_done else BrokerRefused
+        failure = StepStopped if may_be_half_done else BrokerRefused
         raise failure(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
 
     async def _try(self, admission: Admission, patience: Patience) -> Submitted | KeyTaken | Broken:
