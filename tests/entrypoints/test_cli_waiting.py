@@ -87,7 +87,23 @@ def test_no_record_that_cannot_be_read_is_waited_for(printed: Printed, monkeypat
     assert 1 == main(["get", task_id, "--wait", "1"])
 
     assert [task_id] == asked
-    assert "dtq: it cannot be read; trying again does not help: see `dtq doctor`\n" in printed()[1]
+    assert ("", "dtq: it cannot be read; trying again does not help: see `dtq doctor`\n") == printed()
+
+
+def test_of_a_task_that_was_never_seen_nobody_says_that_it_has_ended(
+    printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unavailable(*_: object) -> None:
+        raise BrokerUnavailable("refused")
+
+    task_id = submitted(printed)
+    monkeypatch.setattr(TaskService, "get", unavailable)
+
+    assert 1 == main(["get", task_id, "--wait", "0"])
+
+    out, err = printed()
+    assert f"{task_id} unknown\n" == out
+    assert "this is what is known" in err
 
 
 def test_programs_read_the_document_alone(printed: Printed) -> None:

@@ -52,12 +52,15 @@ async def follow(
     looks = _Looks(task_id, container.tasks(), clock=container.backend().clock)
     try:
         view = await looks.until_ended(limit)
-    except (BrokerUnavailable, asyncio.CancelledError):
+    except (BrokerUnavailable, asyncio.CancelledError) as error:
+        is_spoiled = isinstance(error, RecordUnreadable)
         if looks.last is not None:
             print_view(looks.last, as_json=as_json, duplicate=duplicate)
-        else:
+        elif status is not None or duplicate:
             print_known(task_id, status=status, as_json=as_json, duplicate=duplicate)
-        if not as_json:
+        elif not is_spoiled:
+            print_answer({"task_id": task_id, "status": None}, line=f"{task_id} unknown", as_json=as_json)
+        if not as_json and not is_spoiled:
             print_error(f"dtq: this is what is known; the task goes on without this command: dtq get {task_id} --wait")
         raise
     print_view(view, as_json=as_json, duplicate=duplicate)
