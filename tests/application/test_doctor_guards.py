@@ -12,8 +12,9 @@ from dtq.application.doctor import MOST_DENIED, REST, Report
 from dtq.application.reaping import HANDED_BACK
 from dtq.application.treatment import MOVED, Treatment
 from dtq.domain.audit import Actor, audited
-from dtq.domain.examination import CONSUMER_AGE, Finding, Kind
+from dtq.domain.examination import CONSUMER_AGE
 from dtq.domain.facts import ConsumerFact, Denied, NameFact, Record, Role, TaskFact
+from dtq.domain.findings import Finding, Kind
 from dtq.domain.retention import Retention
 from dtq.domain.status import TaskStatus
 from tests.application.clinic import Clinic, over

@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dtq.application.reaping import HANDED_BACK
-from dtq.domain.examination import Bearings, Finding, Kind, examine
+from dtq.domain.examination import examine
 from dtq.domain.facts import (
     Denied,
     Fact,
 )
+from dtq.domain.findings import Bearings, Finding, Kind
 from tests.contract.harness import Harness
 from tests.contract.steps import (
     VISIBILITY,

@@ -4,7 +4,6 @@ import pytest
 
 from dtq.domain.change import Change
 from dtq.domain.entry import entry_fields, rebuild
-from dtq.domain.examination import Kind
 from dtq.domain.facts import (
     ConsumerFact,
     EntryFact,
@@ -14,6 +13,7 @@ from dtq.domain.facts import (
     Record,
     TaskFact,
 )
+from dtq.domain.findings import Kind
 from dtq.domain.lifecycle import rebury, rehome, restore
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
@@ -84,6 +84,18 @@ async def test_a_live_task_without_a_home_gets_it_again(harness: Harness, status
     await make(harness, rehome(task, now=now(harness), token=a_token(), audit=an_audit_entry()))
 
     assert [] == [kind for kind in await kinds(harness) if kind is Kind.HOMELESS]
+
+
+async def test_a_record_that_cannot_be_read_tells_whether_its_task_waits_for_its_time(harness: Harness) -> None:
+    pending, queued = await bring_to(harness, TaskStatus.PENDING), await submit(harness)
+    for task in (pending, queued):
+        await harness.garble(task.task_id)
+
+    facts = {one.task_id: one.fact for one in await found(harness)}
+
+    assert {pending.task_id: True, queued.task_id: False} == {
+        task_id: isinstance(fact, TaskFact) and fact.scheduled for task_id, fact in facts.items()
+    }
 
 
 async def test_an_entry_without_a_record_is_stored_again_from_it(harness: Harness) -> None:

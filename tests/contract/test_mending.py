@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from dtq.domain.examination import Kind
 from dtq.domain.facts import (
     KeyFact,
     Record,
     TaskFact,
 )
+from dtq.domain.findings import Kind
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import EntryId, QueueName, TaskId, Version, WorkerId

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dtq.domain.audit import audited
-from dtq.domain.examination import Bearings, Finding, Kind, examine
+from dtq.domain.examination import examine
 from dtq.domain.facts import (
     EntryFact,
     Fact,
@@ -14,6 +14,7 @@ from dtq.domain.facts import (
     Record,
     TaskFact,
 )
+from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.remedies import Pharmacy
 from dtq.domain.retention import Retention

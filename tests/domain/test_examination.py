@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from dtq.domain.change import Change
 from dtq.domain.diagnoses import DIAGNOSES
 from dtq.domain.entry import entry_fields
-from dtq.domain.examination import CLOCK_TOLERANCE, CONSUMER_AGE, Kind
+from dtq.domain.examination import CLOCK_TOLERANCE, CONSUMER_AGE
 from dtq.domain.facts import (
     ConsumerFact,
     CountFact,
@@ -23,6 +23,7 @@ from dtq.domain.facts import (
     Role,
     TaskFact,
 )
+from dtq.domain.findings import Kind
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.remedies import BuryEntry, HandBack, Register, RemoveEntry, Rewind, RewriteKey, remedy
 from dtq.domain.retention import Retention, record_lifetime

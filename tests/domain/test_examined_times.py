@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from dtq.domain.examination import Kind
 from dtq.domain.facts import NameFact, Role
+from dtq.domain.findings import Kind
 from dtq.domain.remedies import Shorten, remedy
 from dtq.domain.retention import LEAD_TERM
 from tests.domain.patients import USING, found, kinds

@@ -15,6 +15,7 @@ from dtq.ports.backend import Backend
 from tests.entrypoints.command_fixtures import backend, printed
 from tests.entrypoints.commands import Printed, Terminal, document, end, submitted
 from tests.entrypoints.driver import start_next
+from tests.factories import an_audit_entry
 
 __all__ = ["backend", "printed"]
 
@@ -208,6 +209,16 @@ def test_the_audit_shows_who_did_what_in_which_request(printed: Printed) -> None
     assert ["time", "actor", "action", "of", "count", "outcome", "request"] == heading.split()
     assert ["task.cancel", task_id, "TASK_TERMINAL"] == refused.split()[3:6]
     assert ["task.cancel", task_id, "done"] == done.split()[3:6]
+
+
+def test_the_audit_shows_what_was_repaired(backend: Backend, printed: Printed) -> None:
+    for names in ({"queue": QueueName("mail"), "subject": "mail p5 1-0"}, {"subject": "dtq:lock"}):
+        asyncio.run(backend.audit.record(an_audit_entry(**{"queue": None, **names})))
+
+    assert 0 == main(["audit"])
+
+    of = [" ".join(line.split()[4:-2]) for line in printed()[0].splitlines()[1:]]
+    assert ["dtq:lock", "mail mail p5 1-0"] == of
 
 
 @pytest.mark.parametrize(

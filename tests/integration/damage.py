@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 from dtq.adapters.redis.wire import heartbeat_fields
-from dtq.domain.examination import Kind
+from dtq.domain.findings import Kind
 from dtq.domain.task import TaskId
 from tests.factories import a_heartbeat
 from tests.judged.system import System, a_task

@@ -4,7 +4,7 @@ import json
 from threading import Event, Thread
 from typing import Any
 
-from dtq.domain.examination import Kind
+from dtq.domain.findings import Kind
 from dtq.entrypoints.cli.exits import Exit
 from tests.contract.redis_harness import rules_of
 from tests.integration.damage import CORRUPTIONS, without_home

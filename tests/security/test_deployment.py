@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from dtq.adapters.system import SystemClock
-from dtq.domain.examination import Kind
+from dtq.domain.findings import Kind
 from tests.security.site import ACTS, WITH_KEY, Site
 
 WHO = re.compile(r"api-key:[0-9a-f]{8}")

@@ -80,4 +80,4 @@ def test_every_field_of_a_worker_is_there() -> None:
 
 
 def test_every_field_of_an_audit_entry_is_there() -> None:
-    assert set(audit_fields(an_audit_entry())) == set(rows(PAGE, "### Audit entries"))
+    assert set(audit_fields(an_audit_entry(subject="p5 1-0"))) == set(rows(PAGE, "### Audit entries"))

@@ -69,6 +69,7 @@ class AuditTrail:
             task_id=entry.task_id,
             queue=entry.queue,
             count=entry.count,
+            subject=entry.subject,
             outcome=entry.outcome,
         )
 

@@ -14,8 +14,9 @@ from dtq.application.orientation import Orientation, orient
 from dtq.application.patience import Patience
 from dtq.application.treatment import Outcome, Treatment
 from dtq.domain.audit import Actor
-from dtq.domain.examination import CLOCK_TOLERANCE, Bearings, Finding, Kind, examine
+from dtq.domain.examination import CLOCK_TOLERANCE, examine
 from dtq.domain.facts import CountFact, Denied, Fact
+from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.ports.backend import Backend
 from dtq.ports.environment import ServerFacts
 

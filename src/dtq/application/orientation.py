@@ -11,8 +11,8 @@ from dtq.application.patience import CALL_DEADLINE, Patience
 from dtq.application.reaping import HANDED_BACK
 from dtq.domain.audit import DONE
 from dtq.domain.errors import BrokerRefused, RecordUnreadable
-from dtq.domain.examination import Bearings
 from dtq.domain.facts import SEE_TYPES, Denied
+from dtq.domain.findings import Bearings
 from dtq.ports.backend import Backend
 
 _TRAIL: Final = 2_000

@@ -12,7 +12,7 @@ from dtq.domain.audit import Actor, AuditEntry, audited
 from dtq.domain.change import Change
 from dtq.domain.diagnoses import DIAGNOSES
 from dtq.domain.errors import BrokerRefused, StepStopped
-from dtq.domain.examination import Finding
+from dtq.domain.findings import Finding
 from dtq.domain.remedies import (
     Act,
     BuryEntry,
@@ -72,7 +72,7 @@ class Treatment:
     async def give(self, finding: Finding, *, by: Actor) -> Outcome:
         """Repair one thing, and say why not where it is left. Raises BrokerUnavailable in an outage."""
         now, action = self._clock.now(), f"doctor.{finding.kind}"
-        audit = audited(action, by=by, at=now, task_id=finding.task_id, queue=finding.queue)
+        audit = audited(action, by=by, at=now, task_id=finding.task_id, queue=finding.queue, subject=finding.own_name)
         using = Pharmacy(now=now, token=self._ids.token(), audit=audit, retention=self._retention)
         prescribed = remedy(finding, using=using)
         if prescribed is None:

@@ -19,7 +19,10 @@ class Actor(Struct, frozen=True, kw_only=True):
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """One administrative act (contract section 13); ``queue``, ``count`` and ``outcome`` are additions."""
+    """One administrative act (contract section 13); ``queue``, ``count``, ``outcome`` and ``subject`` are additions.
+
+    ``subject`` names what was acted on where that is neither a task nor a queue.
+    """
 
     actor: str
     action: str
@@ -29,6 +32,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     queue: QueueName | None = None
     count: int | None = None
     outcome: str = DONE
+    subject: str | None = None
 
 
 def audited(
@@ -40,6 +44,7 @@ def audited(
     queue: QueueName | None = None,
     count: int | None = None,
     outcome: str = DONE,
+    subject: str | None = None,
 ) -> AuditEntry:
     """Write down that *by* did *action*, or was refused it."""
     return AuditEntry(
@@ -51,4 +56,5 @@ def audited(
         queue=queue,
         count=count,
         outcome=outcome,
+        subject=subject,
     )

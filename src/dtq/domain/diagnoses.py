@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dtq.domain.examination import Kind
+from dtq.domain.findings import Kind
 
 
 class Diagnosis(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,10 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
     ),
     Kind.UNREADABLE: Diagnosis(
         meaning="dtq did not write it so: its task neither runs nor ends",
-        remedy="correct the field, or delete the record: an entry without a record is repaired",
+        remedy=(
+            "correct the field by HSET, as docs/doctor.md shows; "
+            "whoever deletes the record loses a task that waits for its time"
+        ),
         is_repaired=False,
     ),
     Kind.UNREGISTERED: Diagnosis(
@@ -66,7 +69,7 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
     ),
     Kind.STRAY_MEMBER: Diagnosis(
         meaning="an id is scheduled whose task does not wait for its time: it counts toward DTQ_MAX_SCHEDULED",
-        remedy="it is taken out of the schedule",
+        remedy="it is taken out of the schedule; a task whose record is gone is lost, and has to be submitted again",
     ),
     Kind.HOMELESS: Diagnosis(
         meaning="the task is alive and in no place: nobody will run it",

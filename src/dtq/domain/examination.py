@@ -6,11 +6,8 @@ consumer of a worker that has just gone, is believed only at an age.
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
 from typing import Final
-
-from msgspec import Struct
 
 from dtq.domain.admission import QUEUE_PATTERN
 from dtq.domain.entry import rebuild
@@ -29,11 +26,11 @@ from dtq.domain.facts import (
     Role,
     TaskFact,
 )
+from dtq.domain.findings import Bearings, Finding, Kind, shown
 from dtq.domain.idempotency import RecordState, state_of
 from dtq.domain.retention import LEAD_TERM
 from dtq.domain.status import Place
 from dtq.domain.task import QueueName, Task, TaskId, place_of
-from dtq.domain.text import clean
 
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)
 """How far two clocks may be apart."""
@@ -43,57 +40,6 @@ CONSUMER_AGE: Final = timedelta(seconds=90)
 
 _COUNT: Final = re.compile(r"-?[0-9]{1,18}")
 _IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
-
-
-class Kind(StrEnum):
-    """What may be wrong, in the order in which it is repaired."""
-
-    SERVER = "server_unsuitable"
-    CLOCKS = "clocks_apart"
-    WRONG_TYPE = "key_of_another_type"
-    UNREADABLE = "record_unreadable"
-    UNREGISTERED = "queue_not_registered"
-    BAD_NAME = "queue_name_impossible"
-    GROUP = "group_missing"
-    AHEAD = "group_ahead"
-    ORPHAN_ENTRY = "entry_without_record"
-    SURPLUS_ENTRY = "entry_surplus"
-    STRAY_MEMBER = "scheduled_in_vain"
-    HOMELESS = "task_without_home"
-    ABANDONED = "task_abandoned"
-    LETTER_MISSING = "dead_letter_missing"
-    LETTER_SURPLUS = "dead_letter_surplus"
-    KEY = "idempotency_record_wrong"
-    LOCK = "lock_without_lifetime"
-    ETERNAL = "key_without_lifetime"
-    FOREIGN = "key_unknown"
-    HEARTBEAT = "worker_not_listed"
-    CONSUMER = "consumer_without_worker"
-    COUNT = "scheduled_count_wrong"
-
-
-class Finding(Struct, frozen=True, kw_only=True):
-    """One thing that is wrong. ``subject`` names it among those of its kind; ``ripe_in`` is when it is believed."""
-
-    kind: Kind
-    subject: str
-    detail: str
-    fact: Fact | None = None
-    task_id: TaskId | None = None
-    queue: QueueName | None = None
-    ripe_in: timedelta = timedelta()
-
-
-class Bearings(Struct, frozen=True, kw_only=True):
-    """What judging needs to know of the whole: the broker's time, the limits of ages, and which letters were purged.
-
-    ``letters_kept_since`` is the moment since when dead letters cannot have been purged.
-    """
-
-    now: datetime
-    abandoned_after: timedelta
-    handed_back: timedelta
-    letters_kept_since: datetime
 
 
 def examine(fact: Fact, *, bearings: Bearings) -> Iterator[Finding]:
@@ -134,7 +80,9 @@ def _around(
 def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
     task = fact.record.task
     if fact.record.fault:
-        yield _of(fact, Kind.UNREADABLE, fact.task_id, f"its record cannot be read: {fact.record.fault}")
+        loses = "; it waits for its time: deleting its record loses it" if fact.scheduled else ""
+        detail = f"its record cannot be read: {fact.record.fault}{loses}"
+        yield _of(fact, Kind.UNREADABLE, fact.task_id, detail, task_id=fact.task_id)
     if task is None:
         return
     place = place_of(task)
@@ -155,7 +103,7 @@ def _held(fact: TaskFact, task: Task, *, bearings: Bearings) -> Iterator[Finding
         return
     is_handed_back = fact.idle >= bearings.handed_back
     if fact.idle >= bearings.abandoned_after and not (is_handed_back or fact.owner_lives or fact.paused):
-        silent = f"its owner {_shown(fact.owner)} is silent for {fact.idle.total_seconds():.0f} s"
+        silent = f"its owner {shown(fact.owner)} is silent for {fact.idle.total_seconds():.0f} s"
         yield _of_task(fact, Kind.ABANDONED, task, f"{task.status}, and {silent}")
 
 
@@ -170,7 +118,9 @@ def _entry(fact: EntryFact) -> Iterator[Finding]:
         words = "is marked as cancelled" if fact.cancelled else "has no record"
         if fact.fields and not fact.cancelled and rebuild(fact.fields, receipt=fact.receipt) is None:
             words = "is none that could run"
-        yield _of(fact, Kind.ORPHAN_ENTRY, address, f"its task {_shown(fact.task_id)} {words}")
+        named, queue = TaskId(shown(fact.task_id)), fact.receipt.queue
+        detail = f"its task {named} {words}"
+        yield _of(fact, Kind.ORPHAN_ENTRY, address, detail, task_id=named or None, queue=queue)
     if task is not None and (place_of(task) not in _IN_STREAMS or task.receipt != fact.receipt):
         lives = f"lives in the {place_of(task).value} place" if not task.is_terminal else "has ended"
         if place_of(task) in _IN_STREAMS:
@@ -181,7 +131,9 @@ def _entry(fact: EntryFact) -> Iterator[Finding]:
 def _member(fact: MemberFact) -> Iterator[Finding]:
     task = fact.record.task
     if fact.record.is_missing:
-        yield _of(fact, Kind.STRAY_MEMBER, fact.task_id, "no such task is stored")
+        named = TaskId(shown(fact.task_id))
+        detail = "no record of it is stored: the task is lost; submit it again"
+        yield _of(fact, Kind.STRAY_MEMBER, fact.task_id, detail, task_id=named)
     if task is not None and place_of(task) is not Place.SCHEDULE:
         yield _of_task(fact, Kind.STRAY_MEMBER, task, f"its task is {task.status} and waits for no time")
 
@@ -199,7 +151,7 @@ def _key(fact: KeyFact) -> Iterator[Finding]:
     words = _key_fault(fact)
     if words is not None:
         task_id = None if fact.named is None else fact.named.task_id
-        subject = f"{fact.queue} {_shown(fact.key)}"
+        subject = f"{fact.queue} {shown(fact.key)}"
         yield Finding(kind=Kind.KEY, subject=subject, detail=words, fact=fact, task_id=task_id, queue=fact.queue)
 
 
@@ -220,17 +172,17 @@ def _key_fault(fact: KeyFact) -> str | None:
 
 def _name(fact: NameFact) -> Iterator[Finding]:
     if fact.role is Role.FOREIGN:
-        yield _of(fact, Kind.FOREIGN, _shown(fact.name), "no key of dtq has this name")
+        yield _of(fact, Kind.FOREIGN, shown(fact.name), "no key of dtq has this name")
     elif fact.wrong_type:
-        yield _of(fact, Kind.WRONG_TYPE, _shown(fact.name), f"it is a {fact.wrong_type}")
+        yield _of(fact, Kind.WRONG_TYPE, shown(fact.name), f"it is a {fact.wrong_type}")
     elif fact.role is Role.LOCK and fact.lifetime > LEAD_TERM:
         detail = f"it lives for another {fact.lifetime.total_seconds():.0f} s, and a lock for {LEAD_TERM.seconds} s"
-        yield _of(fact, Kind.LOCK, _shown(fact.name), detail)
+        yield _of(fact, Kind.LOCK, shown(fact.name), detail)
     elif fact.is_eternal and fact.role is not Role.BOUNDED:
         kind = Kind.LOCK if fact.role is Role.LOCK else Kind.ETERNAL
         task = fact.record.task
         detail = "it has no lifetime"
-        found = _of(fact, kind, _shown(fact.name), detail)
+        found = _of(fact, kind, shown(fact.name), detail, task_id=fact.task_id)
         yield found if task is None else _of_task(fact, kind, task, detail, subject=found.subject)
 
 
@@ -240,7 +192,7 @@ def _consumer(fact: ConsumerFact) -> Iterator[Finding]:
     owns = f"it owns {fact.owns} entries" if fact.owns else "it owns nothing"
     yield Finding(
         kind=Kind.CONSUMER,
-        subject=f"{fact.queue} {_shown(fact.worker)}",
+        subject=f"{fact.queue} {shown(fact.worker)}",
         detail=f"no such worker is known; {owns}, and has not read for {fact.idle.total_seconds():.0f} s",
         fact=fact,
         queue=fact.queue,
@@ -250,7 +202,7 @@ def _consumer(fact: ConsumerFact) -> Iterator[Finding]:
 
 def _queue(fact: QueueFact) -> Iterator[Finding]:
     if not QUEUE_PATTERN.fullmatch(fact.name):
-        yield _of(fact, Kind.BAD_NAME, _shown(fact.name), "no queue can have this name")
+        yield _of(fact, Kind.BAD_NAME, shown(fact.name), "no queue can have this name")
         return
     queue = QueueName(fact.name)
     if not fact.is_registered:
@@ -270,12 +222,12 @@ def _reading(fact: ReadingFact) -> Iterator[Finding]:
 
 def _count(fact: CountFact) -> Iterator[Finding]:
     if not _COUNT.fullmatch(fact.text) or int(fact.text) != fact.counted:
-        says = f"says {_shown(fact.text)}, and {fact.counted} are scheduled"
+        says = f"says {shown(fact.text)}, and {fact.counted} are scheduled"
         yield Finding(kind=Kind.COUNT, subject=fact.queue, detail=says, fact=fact, queue=fact.queue)
 
 
 def _heartbeat(fact: HeartbeatFact, *, bearings: Bearings) -> Iterator[Finding]:
-    subject = _shown(fact.worker)
+    subject = shown(fact.worker)
     if fact.heartbeat is None:
         yield _of(fact, Kind.UNREADABLE, f"worker {subject}", "the heartbeat cannot be read")
         return
@@ -287,8 +239,16 @@ def _heartbeat(fact: HeartbeatFact, *, bearings: Bearings) -> Iterator[Finding]:
         yield _of(fact, Kind.CLOCKS, f"worker {subject}", detail)
 
 
-def _of(fact: Fact, kind: Kind, subject: str, detail: str) -> Finding:
-    return Finding(kind=kind, subject=subject, detail=detail, fact=fact)
+def _of(
+    fact: Fact,
+    kind: Kind,
+    subject: str,
+    detail: str,
+    *,
+    task_id: TaskId | None = None,
+    queue: QueueName | None = None,
+) -> Finding:
+    return Finding(kind=kind, subject=subject, detail=detail, fact=fact, task_id=task_id, queue=queue)
 
 
 def _of_task(fact: Fact, kind: Kind, task: Task, detail: str, *, subject: str = "") -> Finding:
@@ -300,8 +260,3 @@ def _of_task(fact: Fact, kind: Kind, task: Task, detail: str, *, subject: str = 
         task_id=task.task_id,
         queue=task.queue,
     )
-
-
-def _shown(text: str) -> str:
-    """Show what anybody may have written."""
-    return clean(text, limit=100)

@@ -101,7 +101,7 @@ class Role(Enum):
 class NameFact(Struct, frozen=True, kw_only=True):
     """A stored name: what it is for, of which other type it is, and whether it will never expire by itself.
 
-    ``record`` is that of the task which the name is about, where it is about one.
+    ``record`` is that of the task which the name is about, where it is about one; of a result only the id is known.
     ``lifetime`` is how long it has still to live, where it is not eternal.
     """
 
@@ -110,6 +110,7 @@ class NameFact(Struct, frozen=True, kw_only=True):
     wrong_type: str = ""
     is_eternal: bool = False
     lifetime: timedelta = timedelta()
+    task_id: TaskId | None = None
     record: Record = Record()
 
 

@@ -12,7 +12,6 @@ from msgspec import Struct
 from dtq.domain.audit import AuditEntry
 from dtq.domain.change import Change
 from dtq.domain.entry import rebuild
-from dtq.domain.examination import Finding, Kind
 from dtq.domain.facts import (
     ConsumerFact,
     CountFact,
@@ -27,6 +26,7 @@ from dtq.domain.facts import (
     Role,
     TaskFact,
 )
+from dtq.domain.findings import Finding, Kind
 from dtq.domain.idempotency import IdempotencyRecord, state_of
 from dtq.domain.lifecycle import rebury, rehome, restore
 from dtq.domain.retention import LEAD_TERM, Retention, mark_lifetime, record_lifetime, task_lifetime

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dtq.application.doctor import Group, Report
 from dtq.domain.diagnoses import DIAGNOSES
-from dtq.domain.examination import Finding
+from dtq.domain.findings import Finding
 from dtq.domain.text import clean
 
 _SHOWN = 500

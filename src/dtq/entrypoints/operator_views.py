@@ -124,6 +124,7 @@ class AuditBody(Struct, frozen=True, kw_only=True):
     task_id: str | None
     queue: str | None
     count: int | None
+    subject: Annotated[str | None, Meta(description="What it was done to, where that is no task and no queue.")]
 
 
 class AuditList(Struct, frozen=True, kw_only=True):
@@ -213,6 +214,7 @@ def _audit_body(entry: AuditEntry) -> AuditBody:
         task_id=entry.task_id,
         queue=entry.queue,
         count=entry.count,
+        subject=None if entry.subject is None else clean(entry.subject),
     )
 
 

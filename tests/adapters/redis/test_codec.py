@@ -232,8 +232,9 @@ def test_a_text_of_a_stranger_is_no_idempotency_record(text: str) -> None:
 
 def test_heartbeats_and_audit_entries_read_back() -> None:
     heartbeat = a_heartbeat(active_tasks=3, task_types=("a:b", "c.d"), visibility_timeout=timedelta(seconds=2.5))
-    entry = an_audit_entry(count=0, task_id=a_task_id())
+    entry = an_audit_entry(count=0, task_id=a_task_id(), subject="default p5 1-0")
 
     assert heartbeat == heartbeat_of(heartbeat_fields(heartbeat))
     assert heartbeat_of({}) is None
     assert entry == audit_entry(audit_fields(entry))
+    assert "subject" not in audit_fields(an_audit_entry())

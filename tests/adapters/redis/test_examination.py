@@ -11,8 +11,9 @@ from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.names import name_of
 from dtq.adapters.redis.tally import EXACT
 from dtq.application.reaping import HANDED_BACK
-from dtq.domain.examination import Bearings, Finding, Kind, examine
+from dtq.domain.examination import examine
 from dtq.domain.facts import CountFact, Denied, Fact, NameFact, Role
+from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.domain.retention import LEAD_TERM
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, TaskId, WorkerId
@@ -88,6 +89,14 @@ async def test_a_record_without_a_lifetime_gets_that_of_its_task(schema: Schema)
     assert set(names) == set(facts)
     records = [fact.record.task for fact in facts.values() if isinstance(fact, NameFact)]
     assert [task.version] * 2 == [one.version for one in records if one is not None]
+
+
+async def test_a_result_names_its_task(schema: Schema) -> None:
+    await schema.call("SET", schema.keys.result(TaskId("f" * 32)), "{}")
+
+    finding = await only(schema)
+
+    assert (Kind.ETERNAL, "f" * 32) == (finding.kind, finding.task_id)
 
 
 async def test_only_what_has_no_lifetime_gets_one(schema: Schema) -> None:

@@ -12,8 +12,8 @@ from dtq.application import doctor as rounds
 from dtq.application.audit import AuditTrail
 from dtq.application.doctor import Doctor, Report
 from dtq.application.treatment import UNRECORDED, Treatment
-from dtq.domain.examination import Kind
 from dtq.domain.facts import SEE_TYPES, Role
+from dtq.domain.findings import Kind
 from dtq.domain.retention import Retention
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task, TaskId

@@ -98,7 +98,8 @@ class MemoryExaminer:
         record = self._record(task_id)
         task = record.task
         if record.is_missing or task is None:
-            return None if record.is_missing else TaskFact(task_id=task_id, record=record)
+            is_scheduled = task_id in self._state.schedule
+            return None if record.is_missing else TaskFact(task_id=task_id, record=record, scheduled=is_scheduled)
         place, holds = place_of(task), self._state.holds(task)
         stream = self._state.stream(task.queue, task.priority)
         holding = None if task.entry_id is None else stream.held.get(task.entry_id)

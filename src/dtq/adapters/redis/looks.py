@@ -144,6 +144,7 @@ def at_name(keys: Keyspace, name: Name, *, task_id: TaskId | None = None) -> Loo
             wrong_type=kind if name.kind not in {kind, ""} and name.role is not Role.FOREIGN else "",
             is_eternal=lifetime == ETERNAL,
             lifetime=timedelta(milliseconds=max(0, lifetime)),
+            task_id=task_id or name.task_id or name.result_of,
             record=record_of(records[0], task_id or "") if records else Record(),
         )
 

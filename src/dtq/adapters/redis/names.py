@@ -15,7 +15,7 @@ FAMILIES: Final = tuple(
     (re.compile(pattern, re.DOTALL), role, kind)
     for pattern, role, kind in (
         (r"task:(?P<task>[0-9a-f]{32})", Role.TASK, "hash"),
-        (r"result:[0-9a-f]{32}", Role.RESULT, "string"),
+        (r"result:(?P<result>[0-9a-f]{32})", Role.RESULT, "string"),
         (rf"idempotency:(?P<queue>{_QUEUE}):(?P<key>{KEY_PATTERN.pattern})", Role.KEY, "string"),
         (r"worker:(?P<worker>[A-Za-z0-9_-]{1,64})", Role.HEARTBEAT, "hash"),
         (r"lock:scheduler", Role.LOCK, "string"),
@@ -39,6 +39,7 @@ class Name(Struct, frozen=True, kw_only=True):
     role: Role
     kind: str = ""
     task_id: TaskId | None = None
+    result_of: TaskId | None = None
     queue: QueueName | None = None
     key: str | None = None
     worker: WorkerId | None = None
@@ -56,6 +57,7 @@ def name_of(keys: Keyspace, text: str) -> Name:
                 role=role,
                 kind=kind,
                 task_id=None if "task" not in parts else TaskId(parts["task"]),
+                result_of=None if "result" not in parts else TaskId(parts["result"]),
                 queue=None if "queue" not in parts else QueueName(parts["queue"]),
                 key=parts.get("key"),
                 worker=None if "worker" not in parts else WorkerId(parts["worker"]),

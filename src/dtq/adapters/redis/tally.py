@@ -12,7 +12,7 @@ from dtq.adapters.redis.queues import counted, known_queues
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.errors import BrokerRefused
 from dtq.domain.facts import CountFact
-from dtq.domain.status import WAITING_FOR_TIME
+from dtq.domain.status import WAITING_FOR_TIME, TaskStatus
 from dtq.domain.task import QueueName
 
 EXACT: Final = 400
@@ -23,6 +23,7 @@ MOST: Final = 200_000
 
 _PAGE: Final = 500
 _TRIES: Final = 10
+_STATUSES: Final = frozenset(TaskStatus)
 
 
 class Moving(BrokerRefused):
@@ -117,8 +118,11 @@ def _asked(link: Link, task_id: str) -> Sequence[str]:
 
 
 def _by_queue(replies: Iterable[Reply]) -> Counter[str]:
-    """Count the tasks that wait for their time by the queues that their records name."""
-    found = [reply for reply in replies if reply[1] in WAITING_FOR_TIME]
+    """Count the tasks that wait for their time by the queues that their records name.
+
+    One whose status is none waited before somebody spoiled that, and waits again once it is mended.
+    """
+    found = [reply for reply in replies if reply[1] in WAITING_FOR_TIME or reply[1] not in _STATUSES]
     return Counter(queue for queue, _ in found if queue is not None)
 
 

@@ -19,15 +19,13 @@ _IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
 def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
     """Look at a task and at what its record, as it was read before, says of its place."""
     task, record = fact.record.task, keys.task(fact.task_id)
-    commands = [snapshot(keys, fact.task_id), ("EXISTS", record)]
     if task is None:
-        return Look([record], commands, lambda replies: _unread(fact.task_id, replies))
-    stream = keys.stream(task.queue, task.priority)
-    entry_id, owner = task.entry_id or "0-1", keys.worker(fact.owner or WorkerId("-"))
-    letter = task.dlq_entry_id or "0-1"
-    commands += [
-        ("ZSCORE", keys.schedule, task.task_id),
-        ("ZSCORE", keys.claimed, task.task_id),
+        return _at_spoiled(keys, fact.task_id)
+    stream, owner = keys.stream(task.queue, task.priority), keys.worker(fact.owner or WorkerId("-"))
+    entry_id, letter = task.entry_id or "0-1", task.dlq_entry_id or "0-1"
+    commands = [
+        snapshot(keys, fact.task_id),
+        *(("ZSCORE", name, task.task_id) for name in (keys.schedule, keys.claimed)),
         ("XRANGE", stream, entry_id, entry_id),
         ("XPENDING", stream, GROUP, entry_id, entry_id, "1"),
         ("XINFO", "GROUPS", stream),
@@ -38,12 +36,11 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
     ]
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        found, _, due, claimed, entry, pending, groups, alive, paused, letters, first, state = replies
+        found, due, claimed, entry, pending, groups, alive, paused, letters, first, state = replies
         now = record_of(found, task.task_id).task
         if now is None or now.version != task.version:
             return None
         if place_of(now) in _IN_STREAMS and is_of_another_type(entry):
-            # nobody knows who owns an entry there
             return None
         return task_fact(
             now,
@@ -61,6 +58,12 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
     return Look(touched, commands, read)
 
 
+def _at_spoiled(keys: Keyspace, task_id: TaskId) -> Look:
+    record, waiting = keys.task(task_id), (keys.schedule, keys.claimed)
+    commands = [snapshot(keys, task_id), ("EXISTS", record), *(("ZSCORE", name, task_id) for name in waiting)]
+    return Look([record, *waiting], commands, lambda replies: _unread(task_id, replies))
+
+
 def task_fact(task: Task, *, pending: Reply, delivered: str, **places: bool) -> TaskFact:
     """Put together what was read of a task."""
     owner, idle = _owner(pending)
@@ -69,15 +72,17 @@ def task_fact(task: Task, *, pending: Reply, delivered: str, **places: bool) -> 
 
 
 def _unread(task_id: TaskId, replies: Sequence[Reply]) -> TaskFact | None:
-    record = record_of(replies[0], task_id)
-    return None if record.task is not None else spoiled(task_id, record, exists=replies[1] == 1)
+    found, exists, due, claimed = replies
+    record = record_of(found, task_id)
+    is_scheduled = not (due is claimed is None)
+    return None if record.task is not None else spoiled(task_id, record, exists=exists == 1, scheduled=is_scheduled)
 
 
-def spoiled(task_id: TaskId, record: Record, *, exists: bool) -> TaskFact | None:
+def spoiled(task_id: TaskId, record: Record, *, exists: bool, scheduled: bool = False) -> TaskFact | None:
     """Tell of a record that is none of a task; None where there is none at all."""
     if record.is_missing and exists:
         record = Record(fault="version is missing")
-    return None if record.is_missing else TaskFact(task_id=task_id, record=record)
+    return None if record.is_missing else TaskFact(task_id=task_id, record=record, scheduled=scheduled)
 
 
 def oldest_letter(keys: Keyspace) -> Sequence[Sequence[str]]:

@@ -72,6 +72,7 @@ def audit_fields(entry: AuditEntry) -> dict[str, str]:
         "queue": entry.queue or "",
         "count": "" if entry.count is None else str(entry.count),
         "outcome": entry.outcome,
+        **({"subject": entry.subject} if entry.subject else {}),
     }
 
 
@@ -88,6 +89,7 @@ def audit_entry(fields: Mapping[str, str]) -> AuditEntry | None:
             queue=QueueName(fields["queue"]) if fields["queue"] else None,
             count=_count(count) if count else None,
             outcome=fields.get("outcome", DONE),
+            subject=fields.get("subject") or None,
         )
     except (KeyError, ValueError):
         return None

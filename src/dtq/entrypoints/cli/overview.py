@@ -9,7 +9,7 @@ from dtq.entrypoints.cli.output import print_json, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_json, add_limit
 from dtq.entrypoints.cli.session import container_of, with_broker
 from dtq.entrypoints.container import Container
-from dtq.entrypoints.operator_views import WorkerList, audit_list, worker_body
+from dtq.entrypoints.operator_views import AuditBody, WorkerList, audit_list, worker_body
 
 if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
@@ -80,6 +80,10 @@ def _shortened(task_types: Sequence[str]) -> str:
     return ", ".join([*named, *([f"+{left}"] if left else [])])
 
 
+def _of(act: AuditBody) -> str | None:
+    return " ".join(part for part in (act.task_id or act.queue, act.subject) if part) or None
+
+
 def show_audit(arguments: Namespace) -> Exit:
     """List acts of operators."""
 
@@ -90,8 +94,7 @@ def show_audit(arguments: Namespace) -> Exit:
             return Exit.DONE
         headings = ("time", "actor", "action", "of", "count", "outcome", "request")
         rows = [
-            (one.ts, one.actor, one.action, one.task_id or one.queue, one.count, one.outcome, one.request_id)
-            for one in trail.entries
+            (one.ts, one.actor, one.action, _of(one), one.count, one.outcome, one.request_id) for one in trail.entries
         ]
         print_rows(headings, rows, empty="nothing yet")
         return Exit.DONE
