@@ -14,6 +14,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from dtq.adapters.redis.wire import json_text
 from dtq.domain.events import EventType
+from dtq.entrypoints.http.stream_protocol import MAX_MESSAGE_BYTES
 from tests.factories import an_event
 from tests.judged.sizes import QUICK
 from tests.judged.system import Api, System
@@ -194,3 +195,14 @@ def test_a_handshake_that_is_refused_is_answered_with_a_document(system: System)
     assert {"application/problem+json"} == {answer.headers["content-type"] for answer in (filtered, foreign, full)}
     assert {"queue", "type"} == {fault["field"] for fault in filtered.json()["errors"]}
     assert "[error]" not in api.log
+
+
+def test_a_client_that_says_more_than_a_goodbye_needs_is_let_go(system: System) -> None:
+    with watching(system.api()) as client:
+        client.send("x" * (MAX_MESSAGE_BYTES + 1))
+
+        with pytest.raises(ConnectionClosed) as closed:
+            next_event(client)
+
+    assert closed.value.rcvd is not None
+    assert 1009 == closed.value.rcvd.code
