@@ -8,17 +8,17 @@ import pytest
 from dtq.application import doctor as rounds
 from dtq.application import orientation
 from dtq.application.doctor import SECOND_LOOK, Report
-from dtq.application.treatment import MOVED, UNRECORDED
+from dtq.application.treatment import MOVED
 from dtq.domain.audit import audited
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable, RecordUnreadable
-from dtq.domain.facts import SEE_TYPES, CountFact, Denied, NameFact, Role
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
+from dtq.domain.facts import CountFact, Denied, NameFact, Role
 from dtq.domain.findings import Kind
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName
 from dtq.ports.environment import ServerFacts
 from tests.application.clinic import Clinic, over
-from tests.contract.steps import bring_to, run, stored, submit
-from tests.factories import OPERATOR, QUEUE
+from tests.contract.steps import bring_to, stored, submit
+from tests.factories import OPERATOR, QUEUE, an_audit_entry, an_event
 
 LONG = timedelta(seconds=60)
 
@@ -166,57 +166,6 @@ async def test_a_trail_that_is_too_short_to_tell_explains_as_well(
     assert {} == counts(await clinic.examined())
 
 
-def deny(clinic: Clinic, port: str, method: str, error: BrokerRefused, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(getattr(clinic.backend, port), method, refuse)
-
-
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [(BrokerRefused("XREVRANGE is denied"), "XREVRANGE is denied"), (RecordUnreadable("a text"), SEE_TYPES)],
-)
-async def test_without_the_trail_no_letter_is_missing_and_nothing_repaired(
-    clinic: Clinic, monkeypatch: pytest.MonkeyPatch, error: BrokerRefused, why: str
-) -> None:
-    dead, task = await bring_to(clinic.harness, TaskStatus.DEAD_LETTERED), await clinic.homeless()
-    await clinic.harness.orphan(dead.task_id)
-    await clinic.harness.garble((await submit(clinic.harness)).task_id)
-    deny(clinic, "audit", "recent", error, monkeypatch)
-
-    report = await clinic.repaired()
-
-    groups = {group.kind: (group.repaired, group.left) for group in report.groups}
-    assert {Kind.UNREADABLE: (0, 1), Kind.HOMELESS: (0, 1)} == groups
-    reasons = [reason for group in report.groups for reason in group.reasons]
-    assert (True, UNRECORDED) == ("correct" in reasons[0], reasons[1])
-    assert [Denied("dead letters that are missing", why)] == list(report.denied)
-    assert task == await stored(clinic.harness, task.task_id)
-
-
-async def test_without_the_list_of_workers_nothing_is_abandoned(
-    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await run(clinic.harness)
-    await clinic.clock.advance(LONG + LONG)
-    assert Kind.ABANDONED in counts(await clinic.examined())
-    inner, asked = clinic.backend.workers.known, list[None]()
-
-    async def known() -> object:
-        asked.append(None)
-        if len(asked) == 1:
-            raise RecordUnreadable("a text")
-        return await inner()
-
-    monkeypatch.setattr(clinic.backend.workers, "known", known)
-
-    report = await clinic.examined()
-
-    assert Kind.ABANDONED not in counts(report)
-    assert [Denied("tasks that are abandoned", SEE_TYPES)] == list(report.denied)
-
-
 async def test_a_consumer_of_nobody_is_suspected_first(clinic: Clinic) -> None:
     await clinic.backend.broker.fetch(QUEUE, worker="worker-0000dead", limit=1, reap_idle=None)
 
@@ -226,6 +175,20 @@ async def test_a_consumer_of_nobody_is_suspected_first(clinic: Clinic) -> None:
     await clinic.clock.advance(LONG + LONG)
     assert {Kind.CONSUMER: 1} == counts(await clinic.repaired())
     assert {} == counts(await clinic.examined())
+
+
+async def test_who_left_entries_in_a_paused_queue_is_no_finding(clinic: Clinic) -> None:
+    await clinic.backend.queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
+    task = await submit(clinic.harness)
+    await clinic.backend.queues.resume(QUEUE, audit=an_audit_entry(), event=an_event())
+    await clinic.backend.broker.fetch(QUEUE, worker="worker-0000dead", limit=1, reap_idle=None)
+    await clinic.backend.queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
+    await clinic.clock.advance(LONG + LONG)
+
+    report = await clinic.repaired()
+
+    assert (True, {}, ()) == (report.is_healthy, counts(report), tuple(report.suspicions))
+    assert task.version == (await stored(clinic.harness, task.task_id)).version
 
 
 ETERNAL = NameFact(name="dtq:result:x", role=Role.RESULT, is_eternal=True)

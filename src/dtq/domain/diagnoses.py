@@ -113,7 +113,7 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
     ),
     Kind.CONSUMER: Diagnosis(
         meaning="the names of workers that are gone pile up in the groups: no leader has swept for more than a minute",
-        remedy="it is removed; one that owns entries stays until a worker has taken them over",
+        remedy="it is removed, unless it has come to own something",
     ),
     Kind.COUNT: Diagnosis(
         meaning="the figures of the queue are wrong; a text that is no number stops its delayed tasks and retries",

@@ -187,13 +187,13 @@ def _name(fact: NameFact) -> Iterator[Finding]:
 
 
 def _consumer(fact: ConsumerFact) -> Iterator[Finding]:
-    if fact.is_known:
+    # what one of nobody owns is its tasks' matter, which is excused while their queue is paused
+    if fact.is_known or fact.owns:
         return
-    owns = f"it owns {fact.owns} entries" if fact.owns else "it owns nothing"
     yield Finding(
         kind=Kind.CONSUMER,
         subject=f"{fact.queue} {shown(fact.worker)}",
-        detail=f"no such worker is known; {owns}, and has not read for {fact.idle.total_seconds():.0f} s",
+        detail=f"no such worker is known, it owns nothing, and has not read for {fact.idle.total_seconds():.0f} s",
         fact=fact,
         queue=fact.queue,
         ripe_in=max(timedelta(), CONSUMER_AGE - fact.idle),
