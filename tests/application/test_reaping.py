@@ -288,8 +288,7 @@ async def test_an_outage_that_only_the_beat_has_met_makes_a_worker_cautious(worl
     await world.age_server()
     staff = await world.hire()
     await world.advance(60)
-    # when a worker takes over what is silent shows nowhere else, as long as nothing is
-    reaping = staff.worker._crew.reaping  # noqa: SLF001
+    reaping = staff.worker._crew.reaping  # noqa: SLF001 - as long as nothing is silent, its caution shows nowhere else
     assert staff.settings.visibility_timeout == reaping.idle
 
     staff.link.lose("announce", Loss.BEFORE)
