@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from dtq.domain.facts import (
     KeyFact,
     Record,
@@ -43,6 +45,22 @@ async def test_a_key_is_rewritten_or_removed_only_as_it_was_read(harness: Harnes
     fact = await the_fact(harness, KeyFact, key="key")
     assert await examiner.rewrite_key(QUEUE, key="key", text=fact.text, record=None, lifetime=DAY)
     assert await key_record(harness, "key") is None
+
+
+@pytest.mark.parametrize("status", [TaskStatus.PENDING, TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RETRYING])
+async def test_a_key_whose_record_is_gone_is_written_where_nothing_is(harness: Harness, status: TaskStatus) -> None:
+    task = await bring_to(harness, status, idempotency_key="key")
+    fact = await the_fact(harness, KeyFact, key="key")
+    examiner = harness.backend.examiner
+    record = IdempotencyRecord(task_id=task.task_id, state=RecordState.PROCESSING, updated_at=now(harness))
+    assert not await examiner.rewrite_key(QUEUE, key="key", text="", record=record, lifetime=DAY)
+    await examiner.rewrite_key(QUEUE, key="key", text=fact.text, record=None, lifetime=DAY)
+    assert [Kind.KEY] == await kinds(harness)
+
+    assert await examiner.rewrite_key(QUEUE, key="key", text="", record=record, lifetime=DAY)
+
+    assert record == await key_record(harness, "key")
+    assert [] == await found(harness)
 
 
 async def test_a_key_of_something_unreadable_names_nothing(harness: Harness) -> None:

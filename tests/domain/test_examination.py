@@ -204,6 +204,22 @@ def test_a_key_tells_of_its_task_again_or_is_removed() -> None:
     assert none.record is None
 
 
+@pytest.mark.parametrize("task", [QUEUED, PENDING, RUNNING])
+def test_a_key_of_a_living_task_has_its_record_again(task: Task) -> None:
+    (finding,) = found(replace(at_home(keyed(task)), unkeyed=True))
+
+    assert (Kind.KEY, f"{QUEUE} k", task.task_id) == (finding.kind, finding.subject, finding.task_id)
+    written = remedy(finding, using=USING)
+    assert isinstance(written, RewriteKey)
+    assert written.record is not None
+    assert (task.task_id, "") == (written.record.task_id, written.text)
+    assert RecordState.PROCESSING is written.record.state
+
+
+def test_a_key_of_an_ended_task_may_be_forgotten() -> None:
+    assert [] == kinds(replace(at_home(keyed(ENDED)), unkeyed=True))
+
+
 def test_what_is_no_record_under_a_key_is_removed() -> None:
     (finding,) = found(a_key(None, state=RecordState.PROCESSING, is_read=False))
 

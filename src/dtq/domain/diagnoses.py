@@ -88,7 +88,7 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         remedy="it is removed",
     ),
     Kind.KEY: Diagnosis(
-        meaning="a submission with this key gets a wrong answer, or is taken for a new one late",
+        meaning="a submission with this key gets a wrong answer, or is taken for a new one too early or too late",
         remedy="the record says again what its task is; one that stands for no task is removed",
     ),
     Kind.LOCK: Diagnosis(

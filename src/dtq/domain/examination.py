@@ -85,6 +85,9 @@ def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
         yield _of(fact, Kind.UNREADABLE, fact.task_id, detail, task_id=fact.task_id)
     if task is None:
         return
+    if fact.unkeyed and task.idempotency_key is not None and not task.is_terminal:
+        subject = f"{task.queue} {shown(task.idempotency_key)}"
+        yield _of_task(fact, Kind.KEY, task, f"nothing is stored, and its task is {task.status}", subject=subject)
     place = place_of(task)
     if place is Place.SCHEDULE and not fact.scheduled:
         yield _of_task(fact, Kind.HOMELESS, task, f"{task.status}, and neither scheduled nor on loan")

@@ -29,7 +29,8 @@ class TaskFact(Struct, frozen=True, kw_only=True):
 
     ``entered`` and ``lettered`` tell whether the entry, or the dead letter, that its record names is there. ``owner``
     is who owns that entry, ``idle`` since when nothing was heard of it; one that was ``passed`` has no owner and was
-    read before. ``trimmed`` tells that older dead letters than this one's may have been trimmed away.
+    read before. ``trimmed`` tells that older dead letters than this one's may have been trimmed away, ``unkeyed`` that
+    nothing is stored under its idempotency key.
     """
 
     task_id: TaskId
@@ -43,6 +44,7 @@ class TaskFact(Struct, frozen=True, kw_only=True):
     scheduled: bool = False
     lettered: bool = False
     trimmed: bool = False
+    unkeyed: bool = False
 
 
 class EntryFact(Struct, frozen=True, kw_only=True):

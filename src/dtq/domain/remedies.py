@@ -84,7 +84,7 @@ class DropConsumers(Struct, frozen=True):
 
 
 class RewriteKey(Struct, frozen=True, kw_only=True):
-    """Put *record* under an idempotency key in place of *text*; None takes that away."""
+    """Put *record* under an idempotency key in place of *text*, '' being nothing; None takes that away."""
 
     queue: QueueName
     key: str
@@ -209,6 +209,8 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
     if kind is Kind.LETTER_MISSING and task.failure is not None and task.dlq_entry_id is not None:
         change = rebury(task, now=using.now, token=using.token, audit=using.audit)
         return change if isinstance(change, Change) else None
+    if kind is Kind.KEY and task.idempotency_key is not None:
+        return _of_record(task, key=task.idempotency_key, text="", using=using)
     if kind is Kind.ABANDONED and task.receipt is not None:
         # what was never read, as far as the group knows, is delivered again once there is a group
         return HandBack(task.receipt, fact.owner) if fact.owner or fact.passed else Register(task.queue)
@@ -226,11 +228,16 @@ def _of_entry(kind: Kind, fact: EntryFact, *, using: Pharmacy) -> Change | Act |
 
 def _of_key(fact: KeyFact, *, using: Pharmacy) -> Act:
     task = fact.record.task
-    record, lifetime = None, using.retention.idempotency
     if task is not None and (task.queue, task.idempotency_key) == (fact.queue, fact.key):
-        record = IdempotencyRecord(task_id=task.task_id, state=state_of(task.status), updated_at=using.now)
-        lifetime = record_lifetime(task, at=using.now, retention=using.retention)
-    return RewriteKey(queue=fact.queue, key=fact.key, text=fact.text, record=record, lifetime=lifetime)
+        return _of_record(task, key=fact.key, text=fact.text, using=using)
+    lifetime = using.retention.idempotency
+    return RewriteKey(queue=fact.queue, key=fact.key, text=fact.text, record=None, lifetime=lifetime)
+
+
+def _of_record(task: Task, *, key: str, text: str, using: Pharmacy) -> Act:
+    record = IdempotencyRecord(task_id=task.task_id, state=state_of(task.status), updated_at=using.now)
+    lifetime = record_lifetime(task, at=using.now, retention=using.retention)
+    return RewriteKey(queue=task.queue, key=key, text=text, record=record, lifetime=lifetime)
 
 
 def _of_name(fact: NameFact, *, using: Pharmacy) -> Act | None:

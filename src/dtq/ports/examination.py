@@ -28,7 +28,10 @@ class Examiner(Protocol):
     async def rewrite_key(
         self, queue: QueueName, *, key: str, text: str, record: IdempotencyRecord | None, lifetime: timedelta
     ) -> bool:
-        """Put *record*, or nothing, in the place of an idempotency record that is *text*; return whether it was."""
+        """Put *record*, or nothing, in the place of an idempotency record that is *text*; return whether it was.
+
+        Where *text* is '' nothing may be stored under the key.
+        """
         ...
 
     async def limit(self, name: str, *, lifetime: timedelta) -> bool:

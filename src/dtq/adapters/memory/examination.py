@@ -115,6 +115,8 @@ class MemoryExaminer:
             scheduled=holds and place is Place.SCHEDULE,
             lettered=holds and place is Place.DEAD,
             trimmed=self._is_trimmed(task),
+            unkeyed=task.idempotency_key is not None
+            and self._state.keys.get((task.queue, task.idempotency_key)) is None,
         )
 
     def _is_trimmed(self, task: Task) -> bool:
@@ -148,7 +150,7 @@ class MemoryExaminer:
     async def rewrite_key(
         self, queue: QueueName, *, key: str, text: str, record: IdempotencyRecord | None, lifetime: timedelta
     ) -> bool:
-        if self._state.keys.get((queue, key)) != text:
+        if (self._state.keys.get((queue, key)) or "") != text:
             return False
         if record is None:
             return self._state.keys.remove((queue, key))

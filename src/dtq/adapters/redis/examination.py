@@ -11,6 +11,7 @@ from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.looks import (
     ETERNAL,
     Look,
+    Page,
     at_consumer,
     at_entry,
     at_heartbeat,
@@ -21,7 +22,7 @@ from dtq.adapters.redis.looks import (
     at_queue,
 )
 from dtq.adapters.redis.names import name_of
-from dtq.adapters.redis.pages import Page, Pages
+from dtq.adapters.redis.pages import Pages
 from dtq.adapters.redis.positions import at_reading, rewind
 from dtq.adapters.redis.ready import HANDED_BACK
 from dtq.adapters.redis.steps import milliseconds_text

@@ -4,7 +4,7 @@ The same look serves twice: many of them in one pipeline, where each command is 
 script, where all commands of a look are of the same one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -16,8 +16,11 @@ from dtq.adapters.redis.keys import GROUP, Keyspace
 from dtq.adapters.redis.names import Name
 from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.wire import heartbeat_of, pairs, read_record
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
 from dtq.domain.facts import (
+    SEE_TYPES,
     ConsumerFact,
+    Denied,
     EntryFact,
     Fact,
     HeartbeatFact,
@@ -30,6 +33,8 @@ from dtq.domain.facts import (
     Role,
 )
 from dtq.domain.task import EntryId, QueueName, Receipt, TaskId, WorkerId
+
+Page = Sequence[Fact | Denied]
 
 ETERNAL: Final = -1
 GONE: Final = -2
@@ -221,3 +226,17 @@ def last_delivered(groups: Reply) -> str:
     """Read up to where our group has read a stream; '' where there is no such group."""
     found = [pairs(group) for group in (groups if isinstance(groups, list) else _NO_GROUPS)]
     return next((str(group["last-delivered-id"]) for group in found if group["name"] == GROUP), "")
+
+
+async def told(what: str, pages: AsyncIterator[Page]) -> AsyncIterator[Page]:
+    """Pass pages on, and tell of what keeps the rest from being read."""
+    try:
+        async for page in pages:
+            yield page
+    except BrokerRefused as error:
+        yield [Denied(what, why(error))]
+
+
+def why(error: BrokerUnavailable) -> str:
+    """Say why something could not be read; of a key of another type there is a finding that says more."""
+    return SEE_TYPES if is_of_another_type(error) else str(error)

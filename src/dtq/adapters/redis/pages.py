@@ -3,11 +3,14 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from dtq.adapters.redis.client import Rejected, Reply, checked
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.looks import (
     Look,
+    Page,
     at_heartbeat,
     at_key,
     at_member,
@@ -18,6 +21,8 @@ from dtq.adapters.redis.looks import (
     last_delivered,
     record_of,
     snapshot,
+    told,
+    why,
 )
 from dtq.adapters.redis.names import Name, name_of
 from dtq.adapters.redis.peeking import CHUNK, Range, peek, walk
@@ -26,14 +31,11 @@ from dtq.adapters.redis.queues import known_queues
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.survey import TRIP
 from dtq.adapters.redis.tally import count_scheduled
-from dtq.adapters.redis.task_looks import is_missing, may_be_trimmed, oldest_letter, spoiled, task_fact
+from dtq.adapters.redis.task_looks import is_keyed, is_missing, may_be_trimmed, oldest_letter, spoiled, task_fact
 from dtq.adapters.redis.upkeep import literal
-from dtq.domain.errors import BrokerRefused, BrokerUnavailable
-from dtq.domain.facts import SEE_TYPES, Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
+from dtq.domain.facts import Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
 from dtq.domain.status import Place
 from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, WorkerId, place_of
-
-Page = Sequence[Fact | Denied]
 
 LOOKED_AT: Final = 40
 """How many entries one script looks at: fewer than a sweep takes, since a walk through everything is in no hurry."""
@@ -67,17 +69,17 @@ class Pages:
             ("counts of scheduled tasks", count_scheduled(self._link)),
         )
         for what, pages in parts:
-            async for page in _told(what, pages):
+            async for page in told(what, pages):
                 yield page
         if self._untold is not None:
             yield [self._untold]
-        async for page in _told("how far groups have read", self._readings()):
+        async for page in told("how far groups have read", self._readings()):
             yield page
         for name in known_queues([*self._queues]):
-            async for page in _told(f"consumers of {name}", self._consumers(name)):
+            async for page in told(f"consumers of {name}", self._consumers(name)):
                 yield page
             for priority in BANDS:
-                async for page in _told(f"entries of {name}, priority {priority}", self._entries(name, priority)):
+                async for page in told(f"entries of {name}, priority {priority}", self._entries(name, priority)):
                     yield page
 
     async def _names(self) -> AsyncIterator[Page]:
@@ -127,6 +129,8 @@ class Pages:
 
     async def _places(self, tasks: Sequence[Task]) -> Sequence[Fact]:
         keys = self._keys
+        there = await self._through([is_keyed(keys, task) for task in tasks])
+        unkeyed = {task.task_id for task, is_there in zip(tasks, there, strict=True) if is_there == 0}
         waiting = [task for task in tasks if place_of(task) is Place.SCHEDULE]
         entered = [task for task in tasks if place_of(task) in {Place.READY, Place.HELD}]
         dead = [task for task in tasks if place_of(task) is Place.DEAD]
@@ -136,7 +140,9 @@ class Pages:
             TaskFact(task_id=task.task_id, record=Record(task), scheduled=not (one is other is None))
             for task, one, other in zip(waiting, due, claimed, strict=True)
         ]
-        return [*facts, *await self._in_streams(entered), *await self._dead(dead)]
+        facts += await self._in_streams(entered)
+        keyed = [replace(one, unkeyed=one.task_id in unkeyed) for one in facts if isinstance(one, TaskFact)]
+        return [*keyed, *await self._dead(dead)]
 
     async def _in_streams(self, tasks: Sequence[Task]) -> Sequence[Fact]:
         keys = self._keys
@@ -169,7 +175,7 @@ class Pages:
             return ()
         first, state = await self._link.client.pipeline(oldest_letter(self._keys))
         if isinstance(state, Rejected) and not is_missing(state):
-            self._untold = Denied(_TRIMS, _why(state))
+            self._untold = Denied(_TRIMS, why(state))
         ids = [task.dlq_entry_id or "0-1" for task in tasks]
         standing = await self._standing([Range(self._keys.dead_letters, one, one) for one in ids])
         limit = self._link.options.dead_letter_limit
@@ -282,16 +288,3 @@ class Pages:
         for first in range(0, len(commands), TRIP):
             replies += await self._link.client.pipeline(commands[first : first + TRIP])
         return replies
-
-
-async def _told(what: str, pages: AsyncIterator[Page]) -> AsyncIterator[Page]:
-    """Pass pages on, and tell of what keeps the rest from being read."""
-    try:
-        async for page in pages:
-            yield page
-    except BrokerRefused as error:
-        yield [Denied(what, _why(error))]
-
-
-def _why(error: BrokerUnavailable) -> str:
-    return SEE_TYPES if is_of_another_type(error) else str(error)

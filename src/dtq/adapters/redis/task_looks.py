@@ -33,10 +33,11 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
         ("EXISTS", keys.paused(task.queue)),
         ("XRANGE", keys.dead_letters, letter, letter),
         *oldest_letter(keys),
+        is_keyed(keys, task),
     ]
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        found, due, claimed, entry, pending, groups, alive, paused, letters, first, state = replies
+        found, due, claimed, entry, pending, groups, alive, paused, letters, first, state, key = replies
         now = record_of(found, task.task_id).task
         if now is None or now.version != task.version:
             return None
@@ -52,9 +53,11 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             scheduled=not (due is claimed is None),
             lettered=is_of_another_type(letters) or bool(letters),
             trimmed=may_be_trimmed(now, first, state, limit=letter_limit),
+            unkeyed=key == 0,
         )
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
+    touched += is_keyed(keys, task)[1:]
     return Look(touched, commands, read)
 
 
@@ -62,6 +65,12 @@ def _at_spoiled(keys: Keyspace, task_id: TaskId) -> Look:
     record, waiting = keys.task(task_id), (keys.schedule, keys.claimed)
     commands = [snapshot(keys, task_id), ("EXISTS", record), *(("ZSCORE", name, task_id) for name in waiting)]
     return Look([record, *waiting], commands, lambda replies: _unread(task_id, replies))
+
+
+def is_keyed(keys: Keyspace, task: Task) -> Sequence[str]:
+    """Return the command that tells whether something is stored under a task's key; of one without a key there is."""
+    key = task.idempotency_key
+    return ("EXISTS", keys.task(task.task_id) if key is None else keys.idempotency(task.queue, key))
 
 
 def task_fact(task: Task, *, pending: Reply, delivered: str, **places: bool) -> TaskFact:
