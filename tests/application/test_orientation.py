@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from dtq.application.treatment import UNRECORDED
+from dtq.application.treatment import UNRECORDED, UNSAFE
 from dtq.domain.errors import BrokerRefused, RecordUnreadable
-from dtq.domain.facts import SEE_TYPES, Denied
+from dtq.domain.facts import SEE_TYPES, Denied, NameFact, Role
 from dtq.domain.findings import Kind
 from dtq.domain.status import TaskStatus
-from tests.application.clinic import Clinic
+from tests.application.clinic import Clinic, over
 from tests.contract.steps import bring_to, run, stored, submit
 
 LONG = timedelta(seconds=60)
@@ -69,3 +69,11 @@ async def test_without_the_list_of_workers_nothing_is_abandoned(
 
     assert Kind.ABANDONED not in [group.kind for group in report.groups]
     assert [Denied("tasks that are abandoned", SEE_TYPES)] == list(report.denied)
+
+
+async def test_what_no_repair_of_its_kind_touches_is_left_to_a_person() -> None:
+    theirs = NameFact(name="dtq:op:x", role=Role.HANDLERS, is_eternal=True)
+
+    (group,) = (await over([theirs]).repaired()).groups
+
+    assert (1, (UNSAFE,), [UNSAFE]) == (group.left, group.reasons, [*group.outcomes])

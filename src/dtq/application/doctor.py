@@ -41,7 +41,8 @@ _BATCH: Final = 50
 class Group(Struct, frozen=True, kw_only=True):
     """What was found of one kind: how many, or at least how many; the first of them; and what became of them.
 
-    ``repaired`` and ``left`` add up to ``count`` where a repair was asked for; ``reasons`` say why some are left.
+    ``repaired`` and ``left`` add up to ``count`` where a repair was asked for; ``reasons`` say why some are left, and
+    ``outcomes`` what became of each example.
     """
 
     kind: Kind
@@ -51,14 +52,19 @@ class Group(Struct, frozen=True, kw_only=True):
     repaired: int = 0
     left: int = 0
     reasons: Sequence[str] = ()
+    outcomes: Sequence[Outcome] = ()
 
 
 class Suspicion(Struct, frozen=True):
-    """What would be wrong if it stayed so: how many of a kind, and after how long the first of them is believed."""
+    """What would be wrong if it stayed so: how many of a kind, and after how long the first of them is believed.
+
+    ``subjects`` names the first of them.
+    """
 
     kind: Kind
     count: int
     ripe_in: timedelta
+    subjects: Sequence[str]
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -228,13 +234,14 @@ def _report(found: _Round, confirmed: Sequence[Finding], *, advice: Sequence[str
     suspicions: list[Suspicion] = []
     for kind in Kind:
         ripe = [one for one in confirmed if one.kind is kind and not one.ripe_in]
-        young = [one.ripe_in for one in confirmed if one.kind is kind and one.ripe_in]
+        young = [one for one in confirmed if one.kind is kind and one.ripe_in]
         if ripe:
             is_exact = kind not in found.overflown
             shown = ripe if keeps_all else ripe[:EXAMPLES]
             groups.append(Group(kind=kind, count=len(ripe), is_exact=is_exact, examples=shown))
         if young:
-            suspicions.append(Suspicion(kind, len(young), min(young)))
+            first = min(one.ripe_in for one in young)
+            suspicions.append(Suspicion(kind, len(young), first, [one.subject for one in young[:EXAMPLES]]))
     return Report(
         examined=found.examined, groups=groups, suspicions=suspicions, denied=tuple(found.denied), advice=advice
     )
@@ -248,4 +255,5 @@ def _treated(group: Group, outcomes: Sequence[Outcome]) -> Group:
         repaired=len(outcomes) - len(reasons),
         left=len(reasons),
         reasons=tuple(dict.fromkeys(reasons))[:EXAMPLES],
+        outcomes=outcomes[:EXAMPLES],
     )

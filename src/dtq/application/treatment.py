@@ -44,6 +44,8 @@ MOVED: Final = "it has changed since it was looked at: look again"
 
 UNRECORDED: Final = "the audit trail cannot be read, and no repair goes unrecorded"
 
+UNSAFE: Final = "no repair of this one is safe: it is for a person"
+
 _DOCTOR: Final = WorkerId("doctor")
 
 Outcome: TypeAlias = str | None
@@ -76,7 +78,7 @@ class Treatment:
         using = Pharmacy(now=now, token=self._ids.token(), audit=audit, retention=self._retention)
         prescribed = remedy(finding, using=using)
         if prescribed is None:
-            return DIAGNOSES[finding.kind].remedy
+            return _by_hand(finding)
         try:
             if isinstance(prescribed, Change):
                 is_done = await self._commit(prescribed)
@@ -90,8 +92,7 @@ class Treatment:
 
     def leave_all(self, findings: Sequence[Finding]) -> list[Outcome]:
         """Repair nothing, since nothing of it could be audited; return why each of *findings* is left."""
-        diagnoses = [DIAGNOSES[finding.kind] for finding in findings]
-        return [UNRECORDED if diagnosis.is_repaired else diagnosis.remedy for diagnosis in diagnoses]
+        return [UNRECORDED if DIAGNOSES[one.kind].is_repaired else _by_hand(one) for one in findings]
 
     async def conclude(self, repaired: int, *, by: Actor) -> AuditEntry:
         """Write down how many things one request has repaired."""
@@ -161,3 +162,9 @@ class Treatment:
                 return await examiner.remove_letter(entry_id, task_id=task_id, version=version)
             case Introduce(worker=worker):
                 return await examiner.introduce(worker)
+
+
+def _by_hand(finding: Finding) -> str:
+    """Say what a person has to do with what nothing repairs; a remedy of others of its kind is none of this one."""
+    diagnosis = DIAGNOSES[finding.kind]
+    return UNSAFE if diagnosis.is_repaired else diagnosis.remedy

@@ -1,13 +1,12 @@
 """What an examination shows, by HTTP and on the command line."""
 
-from collections.abc import Sequence
+from math import ceil
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dtq.application.doctor import Group, Report
 from dtq.domain.diagnoses import DIAGNOSES
-from dtq.domain.findings import Finding
 from dtq.domain.text import clean
 
 _SHOWN = 500
@@ -20,6 +19,7 @@ class FoundBody(Struct, frozen=True, kw_only=True):
     detail: str
     task_id: str | None
     queue: str | None
+    is_repaired: Annotated[bool, Meta(description="What became of it.")] | UnsetType = UNSET
 
 
 class FindingBody(Struct, frozen=True, kw_only=True):
@@ -38,11 +38,12 @@ class FindingBody(Struct, frozen=True, kw_only=True):
 
 
 class SuspicionBody(Struct, frozen=True, kw_only=True):
-    """What would be wrong if it stayed so, and after how many seconds it is believed."""
+    """What would be wrong if it stayed so, and after how many seconds the first of it is believed."""
 
     kind: str
     count: int
     believed_in_s: float
+    subjects: Annotated[list[str], Meta(description="The first of them, up to 50.")]
 
 
 class NotExaminedBody(Struct, frozen=True, kw_only=True):
@@ -70,7 +71,12 @@ def examination_body(report: Report, *, is_repair: bool = False) -> ExaminationB
         examined=report.examined,
         findings=[_finding_body(group, is_repair=is_repair) for group in report.groups],
         suspected=[
-            SuspicionBody(kind=one.kind, count=one.count, believed_in_s=round(one.ripe_in.total_seconds(), 1))
+            SuspicionBody(
+                kind=one.kind,
+                count=one.count,
+                believed_in_s=ceil(one.ripe_in.total_seconds() * 10) / 10,
+                subjects=[clean(subject) for subject in one.subjects],
+            )
             for one in report.suspicions
         ],
         not_examined=[NotExaminedBody(what=one.what, why=clean(one.why, limit=_SHOWN)) for one in report.denied],
@@ -87,17 +93,21 @@ def _finding_body(group: Group, *, is_repair: bool) -> FindingBody:
         meaning=diagnosis.meaning,
         remedy=diagnosis.remedy,
         is_repaired=diagnosis.is_repaired,
-        examples=_found(group.examples),
+        examples=_found(group),
         repaired=group.repaired if is_repair else UNSET,
         left=group.left if is_repair else UNSET,
         reasons=[clean(text, limit=_SHOWN) for text in group.reasons] if is_repair else UNSET,
     )
 
 
-def _found(findings: Sequence[Finding]) -> list[FoundBody]:
+def _found(group: Group) -> list[FoundBody]:
     return [
         FoundBody(
-            subject=clean(one.subject), detail=clean(one.detail, limit=_SHOWN), task_id=one.task_id, queue=one.queue
+            subject=clean(one.subject),
+            detail=clean(one.detail, limit=_SHOWN),
+            task_id=one.task_id,
+            queue=one.queue,
+            is_repaired=group.outcomes[number] is None if group.outcomes else UNSET,
         )
-        for one in findings
+        for number, one in enumerate(group.examples)
     ]

@@ -1,6 +1,8 @@
 """dtq doctor: what is wrong with what is stored, and its repair."""
 
 from argparse import Namespace
+from collections.abc import Mapping
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from dtq.entrypoints.cli.exits import Exit
@@ -8,7 +10,7 @@ from dtq.entrypoints.cli.output import print_json, print_line, print_rows
 from dtq.entrypoints.cli.parsers import add_command, add_json
 from dtq.entrypoints.cli.session import actor, container_of, with_broker
 from dtq.entrypoints.container import Container
-from dtq.entrypoints.doctor_views import ExaminationBody, FindingBody, examination_body
+from dtq.entrypoints.doctor_views import ExaminationBody, FindingBody, SuspicionBody, examination_body
 
 if TYPE_CHECKING:
     from dtq.entrypoints.cli.parsers import Commands
@@ -18,6 +20,7 @@ again two seconds later. It ends with 0 where nothing is wrong, with 10 where so
 docs/doctor.md tells of each finding what it means and what its repair does."""
 
 _SHOWN: Final = 10
+_OUTCOMES: Final[Mapping[object, str]] = {True: " (repaired)", False: " (left)"}
 
 
 def add_to(commands: "Commands") -> None:
@@ -60,14 +63,21 @@ def _print(body: ExaminationBody, *, is_repair: bool) -> None:
     for finding in body.findings:
         _print_finding(finding)
     for suspicion in body.suspected:
-        wait = f"{suspicion.believed_in_s:.0f} s"
-        print_line(f"not yet believed: {suspicion.kind} ({suspicion.count}); wrong if it is still so in {wait}")
+        _print_suspicion(suspicion)
     for part in body.not_examined:
         print_line(f"not examined: {part.what}: {part.why}")
     for text in body.advice:
         print_line(f"advice: {text}")
     if body.findings and not is_repair and any(one.is_repaired for one in body.findings):
         print_line("`dtq doctor --repair` repairs what is safe")
+
+
+def _print_suspicion(suspicion: SuspicionBody) -> None:
+    shown = suspicion.subjects[:_SHOWN]
+    more = f", and {suspicion.count - len(shown)} more" if suspicion.count > len(shown) else ""
+    named = f"not yet believed: {suspicion.kind}: {', '.join(shown)}{more}"
+    first = "the first of them" if suspicion.count > 1 else "it"
+    print_line(f"{named}; wrong if {first} is still so in {ceil(suspicion.believed_in_s)} s")
 
 
 def _count(finding: FindingBody) -> str:
@@ -84,7 +94,7 @@ def _print_finding(finding: FindingBody) -> None:
     print_line("")
     print_line(f"{finding.kind}: {finding.meaning}")
     for one in finding.examples[:_SHOWN]:
-        print_line(f"  {one.subject}: {one.detail}")
+        print_line(f"  {one.subject}: {one.detail}{_OUTCOMES.get(one.is_repaired, '')}")
     if finding.count > _SHOWN:
         print_line(f"  and {finding.count - _SHOWN} more")
     reasons = finding.reasons if isinstance(finding.reasons, list) else []

@@ -203,7 +203,9 @@ EXAMINED: Final[Example] = {
     "healthy": False,
     "examined": 1207,
     "findings": [_FINDING],
-    "suspected": [{"kind": "consumer_without_worker", "count": 1, "believed_in_s": 41.5}],
+    "suspected": [
+        {"kind": "consumer_without_worker", "count": 1, "believed_in_s": 41.5, "subjects": ["mail worker-0000dead"]}
+    ],
     "not_examined": [{"what": "types and lifetimes of keys", "why": "NOPERM this user may not run type"}],
     "advice": ["the broker's append-only file is off: its crash loses what it accepted since the last snapshot"],
 }
