@@ -6,7 +6,7 @@ and imports the test modules (test_third_adapter.py does so). A test never asks 
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from dtq.domain.status import Place
@@ -63,6 +63,10 @@ class Harness(Protocol):
 
     async def orphan(self, task_id: TaskId) -> None:
         """Take the task out of the place that holds it (entry with its owner, schedule, claims, dead letter)."""
+        ...
+
+    async def mistime(self, task_id: TaskId, *, at: datetime) -> None:
+        """Let a scheduled task be due at *at*, or have been taken on loan then, whatever its record says."""
         ...
 
     async def lose_groups(self, queue: QueueName) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -70,6 +70,11 @@ class MemoryHarness:
             self._state.stream(task.queue, task.priority).remove(task.entry_id)
         if task is not None and task.dlq_entry_id is not None:
             self._state.letters.remove(task.dlq_entry_id)
+
+    async def mistime(self, task_id: TaskId, *, at: datetime) -> None:
+        slot = self._state.schedule[task_id]
+        moved = {"due": at} if slot.claimed_at is None else {"claimed_at": at}
+        self._state.schedule[task_id] = replace(slot, **moved)
 
     async def lose_groups(self, queue: QueueName) -> None:
         for stream in self._state.queue(queue).bands.values():

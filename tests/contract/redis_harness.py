@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.scripts import ADMIT, COMMIT, Scripts
 from dtq.adapters.redis.trials import needs, rule_of
 from dtq.adapters.redis.wire import flat, pairs
-from dtq.domain.entry import entry_fields
+from dtq.domain.entry import entry_fields, milliseconds
 from dtq.domain.errors import OutcomeUnknown
 from dtq.domain.status import Place
 from dtq.domain.task import EntryId, QueueName, Receipt, TaskId
@@ -161,6 +161,10 @@ class RedisHarness:
             await self._own.call("XACK", stream, GROUP, task.entry_id)
         if task is not None and task.dlq_entry_id is not None:
             await self._own.call("XDEL", self._keys.dead_letters, task.dlq_entry_id)
+
+    async def mistime(self, task_id: TaskId, *, at: datetime) -> None:
+        for key in (self._keys.schedule, self._keys.claimed):
+            await self._own.call("ZADD", key, "XX", milliseconds(at), task_id)
 
     async def lose_groups(self, queue: QueueName) -> None:
         await self._own.pipeline([("XGROUP", "DESTROY", stream, GROUP) for stream in self._keys.streams(queue)])

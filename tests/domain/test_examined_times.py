@@ -1,14 +1,21 @@
 """Examination: what lasts too long, or comes at another time than it should."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
-from dtq.domain.facts import NameFact, Role
+from dtq.domain.change import Change
+from dtq.domain.decision import Drop
+from dtq.domain.examination import CLOCK_TOLERANCE
+from dtq.domain.facts import MemberFact, NameFact, Record, Role
 from dtq.domain.findings import Kind
+from dtq.domain.lifecycle import reschedule
 from dtq.domain.remedies import Shorten, remedy
 from dtq.domain.retention import LEAD_TERM
-from tests.domain.patients import USING, found, kinds
+from dtq.domain.task import Task
+from tests.domain.patients import PENDING, QUEUED, USING, found, kinds
+from tests.factories import NOW
 
 
 @pytest.mark.parametrize(
@@ -29,3 +36,48 @@ def test_a_lock_is_cut_to_its_term(*, is_eternal: bool) -> None:
     (finding,) = found(fact)
 
     assert Shorten("dtq:x", LEAD_TERM) == remedy(finding, using=USING)
+
+
+LATER = timedelta(hours=1)
+MOMENT = timedelta(milliseconds=1)
+WAITS = replace(PENDING, available_at=NOW + LATER)
+OVERDUE = replace(PENDING, available_at=NOW - LATER)
+
+
+@pytest.mark.parametrize(
+    ("task", "due", "is_found"),
+    [
+        (WAITS, NOW + LATER, False),
+        (WAITS, NOW + LATER + MOMENT, True),
+        (WAITS, NOW + LATER - MOMENT, True),
+        (OVERDUE, NOW - LATER, False),
+        (OVERDUE, NOW + CLOCK_TOLERANCE, False),
+        (OVERDUE, NOW + CLOCK_TOLERANCE + MOMENT, True),
+        (QUEUED, NOW, False),
+    ],
+)
+def test_a_task_is_scheduled_for_its_own_time_or_since_it_came_back(
+    task: Task, due: datetime, *, is_found: bool
+) -> None:
+    wrong = [one for one in kinds(MemberFact(task.task_id, Record(task), due)) if one is not Kind.STRAY_MEMBER]
+
+    assert ([Kind.MISTIMED] if is_found else []) == wrong
+
+
+def test_nothing_was_taken_on_loan_in_the_future() -> None:
+    latest = NOW + CLOCK_TOLERANCE
+
+    assert [] == kinds(MemberFact(WAITS.task_id, Record(WAITS), claimed_at=latest))
+    assert [Kind.MISTIMED] == kinds(MemberFact(WAITS.task_id, Record(WAITS), claimed_at=latest + MOMENT))
+
+
+def test_what_is_scheduled_at_another_time_is_scheduled_again_as_it_is() -> None:
+    (finding,) = found(MemberFact(WAITS.task_id, Record(WAITS), due=NOW))
+    change = remedy(finding, using=USING)
+
+    assert isinstance(change, Change)
+    assert (WAITS, replace(WAITS, version=USING.token), USING.audit) == (change.before, change.after, change.audit)
+
+
+def test_what_waits_for_no_time_is_not_scheduled() -> None:
+    assert isinstance(reschedule(QUEUED, now=NOW, token=USING.token, audit=USING.audit), Drop)

@@ -64,6 +64,19 @@ def claimed_in_vain(system: System) -> tuple[Kind, str]:
     return Kind.STRAY_MEMBER, "e" * 32
 
 
+def scheduled_for_ever(system: System) -> tuple[Kind, str]:
+    (task_id,) = system.create(a_task("echo", delay_seconds=1))
+    system.redis.zadd(system.keys.schedule, {task_id: float("inf")})
+    return Kind.MISTIMED, task_id
+
+
+def on_loan_for_ever(system: System) -> tuple[Kind, str]:
+    (task_id,) = system.create(a_task("echo", delay_seconds=1))
+    system.redis.zrem(system.keys.schedule, task_id)
+    system.redis.zadd(system.keys.claimed, {task_id: 32_503_680_000_000})
+    return Kind.MISTIMED, task_id
+
+
 def leaked_key(system: System) -> tuple[Kind, str]:
     text = json.dumps({"task_id": "d" * 32, "state": "processing", "updated_at": "2026-01-01T00:00:00Z"})
     system.redis.set(f"{system.prefix}:idempotency:default:leaked", text, ex=86_400)
@@ -150,8 +163,8 @@ def surplus_letter(system: System) -> tuple[Kind, str]:
     return Kind.LETTER_SURPLUS, system.redis.xadd(system.keys.dead_letters, fields)
 
 
-def eternal_lock(system: System) -> tuple[Kind, str]:
-    system.redis.set(system.keys.lock, "nobody")
+def endless_lock(system: System) -> tuple[Kind, str]:
+    system.redis.set(system.keys.lock, "nobody", ex=31_536_000)
     return Kind.LOCK, system.keys.lock
 
 
@@ -195,6 +208,8 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     scheduled_and_entered,
     scheduled_in_vain,
     claimed_in_vain,
+    scheduled_for_ever,
+    on_loan_for_ever,
     leaked_key,
     contradicting_key,
     eternal_record,
@@ -208,7 +223,7 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     unregistered_queue,
     missing_letter,
     surplus_letter,
-    eternal_lock,
+    endless_lock,
     eternal_heartbeat,
     unlisted_worker,
     missing_group,

@@ -71,6 +71,10 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         meaning="an id is scheduled whose task does not wait for its time: it counts toward DTQ_MAX_SCHEDULED",
         remedy="it is taken out of the schedule; a task whose record is gone is lost, and has to be submitted again",
     ),
+    Kind.MISTIMED: Diagnosis(
+        meaning="a delayed task or a retry is promoted too late or never, since its schedule and its record disagree",
+        remedy="it is scheduled again, for the time that its record says",
+    ),
     Kind.HOMELESS: Diagnosis(
         meaning="the task is alive and in no place: nobody will run it",
         remedy="it gets its place again, with the status and the attempts that it has",

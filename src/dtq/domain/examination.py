@@ -31,6 +31,7 @@ from dtq.domain.idempotency import RecordState, state_of
 from dtq.domain.retention import LEAD_TERM
 from dtq.domain.status import Place
 from dtq.domain.task import QueueName, Task, TaskId, place_of
+from dtq.domain.timing import mistimed
 
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)
 """How far two clocks may be apart."""
@@ -50,7 +51,7 @@ def examine(fact: Fact, *, bearings: Bearings) -> Iterator[Finding]:
         case EntryFact():
             yield from _entry(fact)
         case MemberFact():
-            yield from _member(fact)
+            yield from _member(fact, bearings=bearings)
         case LetterFact():
             yield from _letter(fact)
         case _:
@@ -131,7 +132,7 @@ def _entry(fact: EntryFact) -> Iterator[Finding]:
         yield _of_task(fact, Kind.SURPLUS_ENTRY, task, f"its task {lives}", subject=address)
 
 
-def _member(fact: MemberFact) -> Iterator[Finding]:
+def _member(fact: MemberFact, *, bearings: Bearings) -> Iterator[Finding]:
     task = fact.record.task
     if fact.record.is_missing:
         named = TaskId(shown(fact.task_id))
@@ -139,6 +140,10 @@ def _member(fact: MemberFact) -> Iterator[Finding]:
         yield _of(fact, Kind.STRAY_MEMBER, fact.task_id, detail, task_id=named)
     if task is not None and place_of(task) is not Place.SCHEDULE:
         yield _of_task(fact, Kind.STRAY_MEMBER, task, f"its task is {task.status} and waits for no time")
+    elif task is not None:
+        latest = bearings.now + CLOCK_TOLERANCE
+        wrong = mistimed(task, due=fact.due, claimed_at=fact.claimed_at, now=latest)
+        yield from () if wrong is None else (_of_task(fact, Kind.MISTIMED, task, wrong),)
 
 
 def _letter(fact: LetterFact) -> Iterator[Finding]:

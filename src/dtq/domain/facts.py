@@ -1,7 +1,7 @@
 """What an examination reads of a broker, one value for each stored thing, before anybody judges it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -61,10 +61,15 @@ class EntryFact(Struct, frozen=True, kw_only=True):
 
 
 class MemberFact(Struct, frozen=True):
-    """An id that is in the schedule or on loan, and the record of the task that it names."""
+    """An id that is in the schedule or on loan, and the record of the task that it names.
+
+    ``due`` is when the schedule has it, ``claimed_at`` when a leader took it; the last moment stands for later.
+    """
 
     task_id: TaskId
     record: Record
+    due: datetime | None = None
+    claimed_at: datetime | None = None
 
 
 class LetterFact(Struct, frozen=True, kw_only=True):

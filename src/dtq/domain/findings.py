@@ -24,6 +24,7 @@ class Kind(StrEnum):
     ORPHAN_ENTRY = "entry_without_record"
     SURPLUS_ENTRY = "entry_surplus"
     STRAY_MEMBER = "scheduled_in_vain"
+    MISTIMED = "scheduled_at_another_time"
     HOMELESS = "task_without_home"
     ABANDONED = "task_abandoned"
     LETTER_MISSING = "dead_letter_missing"

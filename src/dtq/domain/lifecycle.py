@@ -15,8 +15,8 @@ from dtq.domain.audit import Actor, AuditEntry, audited
 from dtq.domain.change import Change, Requirement
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.events import EventType, task_event
-from dtq.domain.status import WAITING_FOR_TIME, TaskStatus
-from dtq.domain.task import Task, TaskId, Version, WorkerId
+from dtq.domain.status import WAITING_FOR_TIME, Place, TaskStatus
+from dtq.domain.task import Task, TaskId, Version, WorkerId, place_of
 
 KEPT_PREVIOUS_ATTEMPTS: Final = 20
 """How many attempt records of earlier lives a requeued task carries along."""
@@ -157,6 +157,13 @@ def rehome(task: Task, *, now: datetime, token: Version, audit: AuditEntry | Non
         return Drop(DropReason.ENDED)
     after = replace(task, entry_id=None, version=token)
     return Change(before=task, after=after, at=now, requires=(Requirement.HOMELESS,), audit=audit)
+
+
+def reschedule(task: Task, *, now: datetime, token: Version, audit: AuditEntry) -> Change | Drop:
+    """Let a task that waits for its time be promoted at that time, which foul play had put off."""
+    if place_of(task) is not Place.SCHEDULE:
+        return Drop(DropReason.NOT_WAITING)
+    return Change(before=task, after=replace(task, version=token), at=now, audit=audit)
 
 
 def restore(rebuilt: Task, *, now: datetime, token: Version, audit: AuditEntry) -> Change:

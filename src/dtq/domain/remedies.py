@@ -28,7 +28,7 @@ from dtq.domain.facts import (
 )
 from dtq.domain.findings import Finding, Kind
 from dtq.domain.idempotency import IdempotencyRecord, state_of
-from dtq.domain.lifecycle import rebury, rehome, restore
+from dtq.domain.lifecycle import rebury, rehome, reschedule, restore
 from dtq.domain.retention import LEAD_TERM, Retention, mark_lifetime, record_lifetime, task_lifetime
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, Task, TaskId, Version, WorkerId
 
@@ -170,14 +170,14 @@ def remedy(finding: Finding, *, using: Pharmacy) -> Change | Act | None:
             return _of_entry(finding.kind, fact, using=using)
         case KeyFact():
             return _of_key(fact, using=using)
+        case MemberFact(record=record) if finding.kind is Kind.MISTIMED:
+            return _of_member(record.task, using=using)
         case NameFact() if finding.kind in {Kind.ETERNAL, Kind.LOCK}:
             return _of_name(fact, using=using)
         case QueueFact() if finding.kind is Kind.BAD_NAME:
             return Strike(fact.name)
         case QueueFact():
             return Register(QueueName(fact.name))
-        case ReadingFact():
-            return Rewind(fact.queue, fact.ahead)
         case _:
             return _of_another(finding)
 
@@ -193,6 +193,8 @@ def _of_another(finding: Finding) -> Act | None:
             return DropConsumers(fact.queue)
         case CountFact():
             return Recount(fact)
+        case ReadingFact():
+            return Rewind(fact.queue, fact.ahead)
         case HeartbeatFact() if finding.kind is Kind.HEARTBEAT:
             return Introduce(fact.worker)
         case _:
@@ -215,6 +217,13 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
         # what was never read, as far as the group knows, is delivered again once there is a group
         return HandBack(task.receipt, fact.owner) if fact.owner or fact.passed else Register(task.queue)
     return None
+
+
+def _of_member(task: Task | None, *, using: Pharmacy) -> Change | None:
+    if task is None:
+        return None
+    change = reschedule(task, now=using.now, token=using.token, audit=using.audit)
+    return change if isinstance(change, Change) else None
 
 
 def _of_entry(kind: Kind, fact: EntryFact, *, using: Pharmacy) -> Change | Act | None:

@@ -55,7 +55,7 @@ class MemoryExaminer:
                 fields = self._state.stream(receipt.queue, receipt.priority).entries.get(receipt.entry_id)
                 return None if fields is None else self._entry(receipt)
             case MemberFact(task_id=task_id):
-                return MemberFact(task_id, self._record(task_id)) if task_id in self._state.schedule else None
+                return self._member(task_id) if task_id in self._state.schedule else None
             case LetterFact(entry_id=entry_id):
                 return self._letter(entry_id) if entry_id in self._state.letters.entries else None
             case KeyFact(queue=queue, key=key, text=text):
@@ -85,7 +85,7 @@ class MemoryExaminer:
         for name, queue in state.queues.items():
             for priority, stream in queue.bands.items():
                 yield from (self._entry(Receipt(name, priority, entry_id)) for entry_id in stream.entries)
-        yield from (MemberFact(task_id, self._record(task_id)) for task_id in state.schedule)
+        yield from map(self._member, state.schedule)
         yield from (self._letter(entry_id) for entry_id in state.letters.entries)
         yield from (self._key(queue_name, key) for queue_name, key in state.keys)
 
@@ -130,6 +130,11 @@ class MemoryExaminer:
         return EntryFact(
             receipt=receipt, task_id=task_id, record=self._record(task_id), cancelled=marked, fields=fields
         )
+
+    def _member(self, task_id: TaskId) -> MemberFact:
+        slot = self._state.schedule[task_id]
+        due = slot.due if slot.claimed_at is None else None
+        return MemberFact(task_id, self._record(task_id), due, slot.claimed_at)
 
     def _letter(self, entry_id: EntryId) -> LetterFact:
         task_id = TaskId(self._state.letters.entries[entry_id].get("task_id", ""))

@@ -14,6 +14,7 @@ from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, task_of
 from dtq.adapters.redis.keys import GROUP, Keyspace
 from dtq.adapters.redis.names import Name
+from dtq.adapters.redis.schedule import moment_at
 from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.wire import heartbeat_of, pairs, read_record
 from dtq.domain.errors import BrokerRefused, BrokerUnavailable
@@ -96,8 +97,11 @@ def at_member(keys: Keyspace, task_id: TaskId) -> Look:
     commands = [*(("ZSCORE", name, task_id) for name in sets), snapshot(keys, task_id)]
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        due, claimed, record = replies
-        return None if due is claimed is None else MemberFact(task_id, record_of(record, task_id))
+        *scores, record = replies
+        if scores == [None, None]:
+            return None
+        due, claimed_at = (moment_at(score) if isinstance(score, str) else None for score in scores)
+        return MemberFact(task_id, record_of(record, task_id), due, claimed_at)
 
     return Look([*sets, keys.task(task_id)], commands, read)
 

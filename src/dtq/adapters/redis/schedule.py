@@ -26,8 +26,12 @@ async def take_due(link: Link, *, now: datetime, leader: LeaseToken, limit: int)
 async def next_due(link: Link) -> datetime | None:
     """Return when the earliest task is due."""
     earliest = await link.client.call("ZRANGE", link.keys.schedule, 0, 0, "WITHSCORES")
-    # a stranger's id may be due at infinity
-    return moment(int(min(max(float(earliest[1]), 0), LAST_MS))) if earliest else None
+    return moment_at(earliest[1]) if earliest else None
+
+
+def moment_at(score: str) -> datetime:
+    """Read a score as a moment: what a stranger scheduled at infinity is due at the last one there is."""
+    return moment(int(min(max(float(score), 0), LAST_MS)))
 
 
 async def forget(link: Link, task_id: TaskId, *, version: Version) -> bool:

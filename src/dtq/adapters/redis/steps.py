@@ -174,9 +174,9 @@ class Writer:
         if before is None:
             return
         if move.source is Place.SCHEDULE and move.target is not Place.SCHEDULE:
-            task_id = self._text(before.task_id)
-            yield (("ZREM", self._key(self._keys.schedule), task_id),)
-            yield (("ZREM", self._key(self._keys.claimed), task_id),)
+            yield (("ZREM", self._key(self._keys.schedule), self._text(before.task_id)),)
+        if move.source is Place.SCHEDULE:
+            yield (("ZREM", self._key(self._keys.claimed), self._text(before.task_id)),)
         if before.receipt is not None and before.receipt != after.receipt:
             yield from self.remove(before.receipt)
         if before.dlq_entry_id is not None and before.dlq_entry_id != after.dlq_entry_id:
