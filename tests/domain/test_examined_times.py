@@ -11,10 +11,10 @@ from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.facts import MemberFact, NameFact, Record, Role
 from dtq.domain.findings import Kind
 from dtq.domain.lifecycle import reschedule
-from dtq.domain.remedies import Shorten, remedy
-from dtq.domain.retention import LEAD_TERM
+from dtq.domain.remedies import Persist, Prolong, Shorten, remedy
+from dtq.domain.retention import LEAD_TERM, SHORTEST, record_lifetime, task_lifetime
 from dtq.domain.task import Task
-from tests.domain.patients import PENDING, QUEUED, USING, found, kinds
+from tests.domain.patients import ENDED, PENDING, QUEUED, USING, found, kinds
 from tests.factories import NOW
 
 
@@ -81,3 +81,36 @@ def test_what_is_scheduled_at_another_time_is_scheduled_again_as_it_is() -> None
 
 def test_what_waits_for_no_time_is_not_scheduled() -> None:
     assert isinstance(reschedule(QUEUED, now=NOW, token=USING.token, audit=USING.audit), Drop)
+
+
+DELAY = timedelta(days=2)
+DELAYED = replace(PENDING, available_at=NOW + DELAY)
+A_MOMENT = timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize("role", [Role.TASK, Role.KEY])
+@pytest.mark.parametrize(
+    ("task", "least"), [(QUEUED, SHORTEST), (DELAYED, SHORTEST + DELAY), (ENDED, A_MOMENT), (None, A_MOMENT)]
+)
+def test_what_lives_by_a_task_lasts_beyond_it(role: Role, task: Task | None, least: timedelta) -> None:
+    fact = NameFact(name="dtq:x", role=role, lifetime=least, record=Record(task))
+
+    assert [] == kinds(fact)
+    if task in (QUEUED, DELAYED):
+        assert [Kind.SHORT] == kinds(replace(fact, lifetime=least - A_MOMENT))
+
+
+def test_what_is_too_short_gets_what_it_would_get_now() -> None:
+    for role, lifetime in ((Role.TASK, task_lifetime), (Role.KEY, record_lifetime)):
+        (finding,) = found(NameFact(name="dtq:x", role=role, lifetime=A_MOMENT, record=Record(DELAYED)))
+
+        needed = lifetime(DELAYED, at=NOW, retention=USING.retention)
+        assert Prolong("dtq:x", needed, DELAYED.task_id, DELAYED.version) == remedy(finding, using=USING)
+        assert DELAYED.task_id == finding.task_id
+
+
+def test_what_is_to_stay_has_no_lifetime() -> None:
+    (finding,) = found(NameFact(name="dtq:queues", role=Role.BOUNDED, lifetime=timedelta(days=900)))
+
+    assert (Kind.SHORT, Persist("dtq:queues")) == (finding.kind, remedy(finding, using=USING))
+    assert [] == kinds(NameFact(name="dtq:queues", role=Role.BOUNDED, is_eternal=True))

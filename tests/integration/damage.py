@@ -96,6 +96,12 @@ def eternal_record(system: System) -> tuple[Kind, str]:
     return Kind.ETERNAL, system.keys.task(task_id)
 
 
+def short_record(system: System) -> tuple[Kind, str]:
+    (task_id,) = system.create(a_task("echo"))
+    system.redis.expire(system.keys.task(task_id), 600)
+    return Kind.SHORT, system.keys.task(task_id)
+
+
 def eternal_result(system: System) -> tuple[Kind, str]:
     system.redis.set(f"{system.prefix}:result:{'c' * 32}", "{}")
     return Kind.ETERNAL, f"{system.prefix}:result:{'c' * 32}"
@@ -213,6 +219,7 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     leaked_key,
     contradicting_key,
     eternal_record,
+    short_record,
     eternal_result,
     unknown_key,
     key_of_another_type,

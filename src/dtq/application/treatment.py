@@ -21,7 +21,9 @@ from dtq.domain.remedies import (
     HandBack,
     Introduce,
     Limit,
+    Persist,
     Pharmacy,
+    Prolong,
     Recount,
     Register,
     RemoveEntry,
@@ -145,15 +147,27 @@ class Treatment:
             case HandBack(receipt=receipt, owner=owner):
                 return owner is not None and await broker.release([receipt], worker=owner) == 1
 
-    async def _on_store(self, act: RewriteKey | Limit | Shorten | Recount | Strike | RemoveLetter | Introduce) -> bool:
+    async def _on_lifetime(self, act: Limit | Shorten | Prolong | Persist) -> bool:
         examiner = self._backend.examiner
         match act:
-            case RewriteKey(queue=queue, key=key, text=text, record=record, lifetime=lifetime):
-                return await examiner.rewrite_key(queue, key=key, text=text, record=record, lifetime=lifetime)
             case Limit(name=name, lifetime=lifetime):
                 return await examiner.limit(name, lifetime=lifetime)
             case Shorten(name=name, lifetime=lifetime):
                 return await examiner.shorten(name, lifetime=lifetime)
+            case Prolong(name=name, lifetime=lifetime, task_id=task_id, version=version):
+                return await examiner.prolong(name, lifetime=lifetime, task_id=task_id, version=version)
+            case Persist(name=name):
+                return await examiner.persist(name)
+
+    async def _on_store(
+        self, act: RewriteKey | Limit | Shorten | Prolong | Persist | Recount | Strike | RemoveLetter | Introduce
+    ) -> bool:
+        examiner = self._backend.examiner
+        match act:
+            case RewriteKey(queue=queue, key=key, text=text, record=record, lifetime=lifetime):
+                return await examiner.rewrite_key(queue, key=key, text=text, record=record, lifetime=lifetime)
+            case Limit() | Shorten() | Prolong() | Persist():
+                return await self._on_lifetime(act)
             case Recount(fact=fact):
                 return await examiner.recount(fact)
             case Strike(name=name):

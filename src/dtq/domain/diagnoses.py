@@ -106,6 +106,10 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         meaning="it will never expire, and memory fills up",
         remedy="it gets the lifetime that dtq would give it now; what handlers store is theirs",
     ),
+    Kind.SHORT: Diagnosis(
+        meaning="it is lost while it is needed: a task that has not ended, its key, or what holds many of them",
+        remedy="it gets the lifetime that dtq would give it now, or none where it is to have none",
+    ),
     Kind.FOREIGN: Diagnosis(
         meaning="somebody else's data under the key prefix",
         remedy="find out whose it is, and remove it, or give dtq a prefix of its own",

@@ -28,7 +28,7 @@ from dtq.domain.facts import (
 )
 from dtq.domain.findings import Bearings, Finding, Kind, shown
 from dtq.domain.idempotency import RecordState, state_of
-from dtq.domain.retention import LEAD_TERM
+from dtq.domain.retention import LEAD_TERM, is_short
 from dtq.domain.status import Place
 from dtq.domain.task import QueueName, Task, TaskId, place_of
 from dtq.domain.timing import mistimed
@@ -41,6 +41,7 @@ CONSUMER_AGE: Final = timedelta(seconds=90)
 
 _COUNT: Final = re.compile(r"-?[0-9]{1,18}")
 _IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
+_OF_TASKS: Final = frozenset({Role.TASK, Role.KEY})
 
 
 def examine(fact: Fact, *, bearings: Bearings) -> Iterator[Finding]:
@@ -65,7 +66,7 @@ def _around(
         case KeyFact():
             yield from _key(fact)
         case NameFact():
-            yield from _name(fact)
+            yield from _name(fact, bearings=bearings)
         case ConsumerFact():
             yield from _consumer(fact)
         case QueueFact():
@@ -178,7 +179,7 @@ def _key_fault(fact: KeyFact) -> str | None:
     return f"says {named.state}, and its task is {task.status}" if named.state is not state_of(task.status) else None
 
 
-def _name(fact: NameFact) -> Iterator[Finding]:
+def _name(fact: NameFact, *, bearings: Bearings) -> Iterator[Finding]:
     if fact.role is Role.FOREIGN:
         yield _of(fact, Kind.FOREIGN, shown(fact.name), "no key of dtq has this name")
     elif fact.wrong_type:
@@ -192,6 +193,17 @@ def _name(fact: NameFact) -> Iterator[Finding]:
         detail = "it has no lifetime"
         found = _of(fact, kind, shown(fact.name), detail, task_id=fact.task_id)
         yield found if task is None else _of_task(fact, kind, task, detail, subject=found.subject)
+    elif fact.lifetime:
+        yield from _short(fact, bearings=bearings)
+
+
+def _short(fact: NameFact, *, bearings: Bearings) -> Iterator[Finding]:
+    task, subject = fact.record.task, shown(fact.name)
+    detail = f"it is gone in {fact.lifetime.total_seconds():.0f} s"
+    if fact.role is Role.BOUNDED:
+        yield _of(fact, Kind.SHORT, subject, f"{detail}, and is to stay")
+    elif fact.role in _OF_TASKS and task is not None and is_short(task, left=fact.lifetime, at=bearings.now):
+        yield _of_task(fact, Kind.SHORT, task, f"{detail}, and its task is {task.status}", subject=subject)
 
 
 def _consumer(fact: ConsumerFact) -> Iterator[Finding]:

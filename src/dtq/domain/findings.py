@@ -32,6 +32,7 @@ class Kind(StrEnum):
     KEY = "idempotency_record_wrong"
     LOCK = "lock_without_lifetime"
     ETERNAL = "key_without_lifetime"
+    SHORT = "lifetime_too_short"
     FOREIGN = "key_unknown"
     HEARTBEAT = "worker_not_listed"
     CONSUMER = "consumer_without_worker"

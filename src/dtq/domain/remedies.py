@@ -107,6 +107,21 @@ class Shorten(Struct, frozen=True):
     lifetime: timedelta
 
 
+class Prolong(Struct, frozen=True):
+    """Let a name live longer while the task that it is about is at this version."""
+
+    name: str
+    lifetime: timedelta
+    task_id: TaskId
+    version: Version
+
+
+class Persist(Struct, frozen=True):
+    """Take a name's lifetime away."""
+
+    name: str
+
+
 class Recount(Struct, frozen=True):
     """Note how many tasks of a queue are scheduled, where *fact* is still what is noted."""
 
@@ -144,6 +159,8 @@ Act: TypeAlias = (
     | RewriteKey
     | Limit
     | Shorten
+    | Prolong
+    | Persist
     | Recount
     | Strike
     | RemoveLetter
@@ -172,8 +189,8 @@ def remedy(finding: Finding, *, using: Pharmacy) -> Change | Act | None:
             return _of_key(fact, using=using)
         case MemberFact(record=record) if finding.kind is Kind.MISTIMED:
             return _of_member(record.task, using=using)
-        case NameFact() if finding.kind in {Kind.ETERNAL, Kind.LOCK}:
-            return _of_name(fact, using=using)
+        case NameFact() if finding.kind in {Kind.ETERNAL, Kind.LOCK, Kind.SHORT}:
+            return _of_short(fact, using=using) if finding.kind is Kind.SHORT else _of_name(fact, using=using)
         case QueueFact() if finding.kind is Kind.BAD_NAME:
             return Strike(fact.name)
         case QueueFact():
@@ -247,6 +264,14 @@ def _of_record(task: Task, *, key: str, text: str, using: Pharmacy) -> Act:
     record = IdempotencyRecord(task_id=task.task_id, state=state_of(task.status), updated_at=using.now)
     lifetime = record_lifetime(task, at=using.now, retention=using.retention)
     return RewriteKey(queue=task.queue, key=key, text=text, record=record, lifetime=lifetime)
+
+
+def _of_short(fact: NameFact, *, using: Pharmacy) -> Act | None:
+    task = fact.record.task
+    if task is None:
+        return Persist(fact.name) if fact.role is Role.BOUNDED else None
+    needed = task_lifetime if fact.role is Role.TASK else record_lifetime
+    return Prolong(fact.name, needed(task, at=using.now, retention=using.retention), task.task_id, task.version)
 
 
 def _of_name(fact: NameFact, *, using: Pharmacy) -> Act | None:

@@ -23,6 +23,12 @@ LIVING: Final = Retention()
 Nobody renews anything while no worker runs, so these are also the bounds of how long that may last.
 """
 
+SHORTEST: Final = timedelta(hours=6)
+"""What a record that lives by its task has left in any case, beyond the time that this still takes.
+
+The leader renews what waits for long before half of the least is over.
+"""
+
 LEAD_TERM: Final = timedelta(seconds=10)
 """For how long a worker leads that does not renew its lead; no lock is ever given a longer life."""
 
@@ -44,6 +50,11 @@ def record_lifetime(task: Task, *, at: datetime, retention: Retention) -> timede
 def mark_lifetime(retention: Retention) -> timedelta:
     """Return how long it is remembered that tasks were cancelled: as long as a copy of their entries may turn up."""
     return max(retention.task, LIVING.task)
+
+
+def is_short(task: Task, *, left: timedelta, at: datetime) -> bool:
+    """Tell whether what has only *left* to live may be gone before *task*, which it is about, has ended."""
+    return not task.is_terminal and left < _time_needed(task, at=at) + SHORTEST
 
 
 def _time_needed(task: Task, *, at: datetime) -> timedelta:

@@ -42,6 +42,17 @@ class Examiner(Protocol):
         """Let a stored name expire after *lifetime* that would later, or never; return whether this call did."""
         ...
 
+    async def prolong(self, name: str, *, lifetime: timedelta, task_id: TaskId, version: Version) -> bool:
+        """Let a stored name expire no earlier than after *lifetime*, if the task's stored version is *version*.
+
+        Returns whether this call did.
+        """
+        ...
+
+    async def persist(self, name: str) -> bool:
+        """Let a stored name never expire; return whether this call did."""
+        ...
+
     async def recount(self, fact: CountFact) -> bool:
         """Note ``counted`` as the number of a queue's scheduled tasks, if ``text`` is noted; return whether it was."""
         ...

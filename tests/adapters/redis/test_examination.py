@@ -16,7 +16,7 @@ from dtq.domain.facts import CountFact, Denied, Fact, NameFact, Role
 from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.domain.retention import LEAD_TERM
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import QueueName, TaskId, WorkerId
+from dtq.domain.task import QueueName, TaskId, Version, WorkerId
 from tests.adapters.redis.schema import Schema
 from tests.contract.steps import bring_to, now, seconds, submit
 from tests.factories import QUEUE, WORKER, a_heartbeat
@@ -237,3 +237,33 @@ async def test_no_count_is_told_of_while_the_schedule_moves(schema: Schema, monk
 
     (denied,) = [one for one in await read(schema) if isinstance(one, Denied)]
     assert "counts of scheduled tasks" == denied.what
+
+
+async def test_a_living_record_that_is_to_expire_too_early_lives_longer(schema: Schema) -> None:
+    task = await submit(schema.harness, idempotency_key="k", delay=seconds(25))
+    names = {schema.keys.task(task.task_id), schema.keys.idempotency(QUEUE, "k")}
+    for name in names:
+        await schema.call("EXPIRE", name, 12)
+    examiner = schema.harness.backend.examiner
+    assert {(Kind.SHORT, name) for name in names} == {(one.kind, one.subject) for one in await found(schema)}
+
+    for name in names:
+        assert not await examiner.prolong(name, lifetime=DAY, task_id=task.task_id, version=Version("another"))
+        assert not await examiner.prolong(name, lifetime=seconds(5), task_id=task.task_id, version=task.version)
+        assert await examiner.prolong(name, lifetime=DAY, task_id=task.task_id, version=task.version)
+        assert await schema.seconds_left(name) > DAY.total_seconds() - 60
+    assert [] == await found(schema)
+
+
+async def test_what_is_to_stay_and_expires_stays(schema: Schema) -> None:
+    task = await submit(schema.harness, delay=seconds(25))
+    await schema.harness.backend.queues.register(task.queue)
+    names = {schema.keys.schedule, schema.keys.queues, schema.keys.stream(QUEUE, 5)}
+    for name in names:
+        await schema.call("EXPIRE", name, 86_400)
+    assert {(Kind.SHORT, name) for name in names} == {(one.kind, one.subject) for one in await found(schema)}
+
+    for name in names:
+        assert await schema.harness.backend.examiner.persist(name)
+        assert not await schema.harness.backend.examiner.persist(name)
+    assert [] == await found(schema)

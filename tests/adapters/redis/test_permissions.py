@@ -25,7 +25,7 @@ SENT = re.compile(r"""(?<!frozenset)(?:\(|\{|, )["']([A-Z]{3,})["'](?:, ["']([A-
 OUT_OF_REACH = "(?i)no permissions to access (one of the keys|a key)"
 NO_COMMANDS = {"WITHSCORES", "MATCH", "COUNT", "LIMIT", "MAXLEN", "JUSTID", "IDLE", "STREAMS", "GROUP", "MKSTREAM"}
 NO_COMMANDS |= {"NOPERM", "ERR", "NOGROUP", "MOVED", "BLOCK", "FORCE"}
-OF_THE_DOCTOR = {"type", "pttl", "xinfo|stream", "xgroup|setid"}
+OF_THE_DOCTOR = {"type", "pttl", "xinfo|stream", "xgroup|setid", "persist"}
 """What an examination alone sends; it says what it was not permitted to look at, and nothing else needs them."""
 
 

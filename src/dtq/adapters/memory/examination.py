@@ -170,6 +170,14 @@ class MemoryExaminer:
         del name, lifetime  # nor does the lead last longer than its term
         return False
 
+    async def prolong(self, name: str, *, lifetime: timedelta, task_id: TaskId, version: Version) -> bool:
+        del name, lifetime, task_id, version  # nothing is cut short here
+        return False
+
+    async def persist(self, name: str) -> bool:
+        del name  # what is to stay stays here
+        return False
+
     async def recount(self, fact: CountFact) -> bool:
         del fact  # counted anew each time
         return False

@@ -164,6 +164,16 @@ class RedisExaminer:
 
         return await self._link.act(expire) == "1"
 
+    async def prolong(self, name: str, *, lifetime: timedelta, task_id: TaskId, version: Version) -> bool:
+        def expire(envelope: Envelope) -> None:
+            guard = among((version,), ("HGET", envelope.key(self._link.keys.task(task_id)), "version"))
+            envelope.add(guards=[guard], steps=[(("PEXPIRE", envelope.key(name), milliseconds_text(lifetime), "GT"),)])
+
+        return await self._link.act(expire) == "1"
+
+    async def persist(self, name: str) -> bool:
+        return await self._link.act(lambda envelope: envelope.add(steps=[(("PERSIST", envelope.key(name)),)])) == "1"
+
     async def recount(self, fact: CountFact) -> bool:
         def note(envelope: Envelope) -> None:
             registry = envelope.key(self._link.keys.queues)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, task_of
@@ -32,6 +33,7 @@ from dtq.domain.facts import (
     QueueFact,
     Record,
     Role,
+    TaskFact,
 )
 from dtq.domain.task import EntryId, QueueName, Receipt, TaskId, WorkerId
 
@@ -158,6 +160,16 @@ def at_name(keys: Keyspace, name: Name, *, task_id: TaskId | None = None) -> Loo
         )
 
     return Look(touched, commands, read)
+
+
+def with_records(keys: Keyspace, names: Page, facts: Page) -> Page:
+    """Add to names the records of their tasks, as far as they are among *facts*."""
+    known = {keys.task(one.task_id): one.record for one in facts if isinstance(one, TaskFact)}
+    known |= {keys.idempotency(one.queue, one.key): one.record for one in facts if isinstance(one, KeyFact)}
+    return [
+        replace(one, record=known[one.name]) if isinstance(one, NameFact) and one.name in known else one
+        for one in names
+    ]
 
 
 def at_heartbeat(keys: Keyspace, worker: WorkerId) -> Look:

@@ -23,6 +23,7 @@ from dtq.adapters.redis.looks import (
     snapshot,
     told,
     why,
+    with_records,
 )
 from dtq.adapters.redis.names import Name, name_of
 from dtq.adapters.redis.peeking import CHUNK, Range, peek, walk
@@ -95,14 +96,18 @@ class Pages:
                 return
 
     async def _about(self, names: Sequence[Name]) -> Page:
-        facts = await self._types(names)
-        there = {one.name for one in facts if isinstance(one, NameFact)}
-        facts += await self._tasks([name.task_id for name in names if name.task_id is not None], there)
+        types = await self._types(names)
+        there = {one.name for one in types if isinstance(one, NameFact)}
+        facts = await self._tasks([name.task_id for name in names if name.task_id is not None], there)
         facts += await self._looked_at(at_heartbeat(self._keys, one.worker) for one in names if one.worker)
         facts += await self._idempotency([name for name in names if name.role is Role.KEY])
         fresh = {name.queue for name in names if name.queue and name.role is Role.BOUNDED} - self._queues
         self._queues |= fresh
-        return [*facts, *await self._looked_at(at_queue(self._keys, queue) for queue in sorted(fresh))]
+        return [
+            *with_records(self._keys, types, facts),
+            *facts,
+            *await self._looked_at(at_queue(self._keys, queue) for queue in sorted(fresh)),
+        ]
 
     async def _types(self, names: Sequence[Name]) -> list[Fact | Denied]:
         if not self._reads_types:
