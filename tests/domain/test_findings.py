@@ -1,10 +1,13 @@
 """How a finding names what it is about, and what a person is to do."""
 
-from dtq.domain.facts import MemberFact, NameFact, QueueFact, Record, Role, TaskFact
+from msgspec.structs import replace
+
+from dtq.domain.examination import CLOCK_TOLERANCE
+from dtq.domain.facts import HeartbeatFact, MemberFact, NameFact, QueueFact, Record, Role, TaskFact
 from dtq.domain.idempotency import RecordState
 from dtq.domain.task import TaskId
-from tests.domain.patients import ENDED, OWN, QUEUED, a_key, an_entry, found, keyed
-from tests.factories import QUEUE
+from tests.domain.patients import ENDED, OWN, QUEUED, a_key, an_entry, found, keyed, kinds
+from tests.factories import NOW, QUEUE, WORKER, a_heartbeat
 
 
 def test_a_record_whose_deletion_would_lose_its_task_says_so() -> None:
@@ -40,3 +43,16 @@ def test_every_repair_has_a_name_for_the_trail() -> None:
         (None, None, "No Queue"),
         (QUEUED.task_id, QUEUE, f"{QUEUE} k"),
     ] == names
+
+
+def test_what_strangers_wrote_is_shown_cut_and_without_control_characters() -> None:
+    (finding,) = found(NameFact(name="dtq:\x1b[2J" + "x" * 1_000, role=Role.FOREIGN))
+
+    assert "\x1b" not in finding.subject
+    assert len(finding.subject) == 100
+
+
+def test_a_heartbeat_may_be_as_far_ahead_as_clocks_may_be_apart() -> None:
+    ahead = replace(a_heartbeat(), last_heartbeat=NOW + CLOCK_TOLERANCE)
+
+    assert [] == kinds(HeartbeatFact(worker=WORKER, heartbeat=ahead, is_known=True))

@@ -22,19 +22,6 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
     if task is None:
         return _at_spoiled(keys, fact.task_id)
     stream, owner = keys.stream(task.queue, task.priority), keys.worker(fact.owner or WorkerId("-"))
-    entry_id, letter = task.entry_id or "0-1", task.dlq_entry_id or "0-1"
-    commands = [
-        snapshot(keys, fact.task_id),
-        *(("ZSCORE", name, task.task_id) for name in (keys.schedule, keys.claimed)),
-        ("XRANGE", stream, entry_id, entry_id),
-        ("XPENDING", stream, GROUP, entry_id, entry_id, "1"),
-        ("XINFO", "GROUPS", stream),
-        ("EXISTS", owner),
-        ("EXISTS", keys.paused(task.queue)),
-        ("XRANGE", keys.dead_letters, letter, letter),
-        *oldest_letter(keys),
-        is_keyed(keys, task),
-    ]
 
     def read(replies: Sequence[Reply]) -> Fact | None:
         found, due, claimed, entry, pending, groups, alive, paused, letters, first, state, key = replies
@@ -58,7 +45,23 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
     touched += is_keyed(keys, task)[1:]
-    return Look(touched, commands, read)
+    return Look(touched, _asked(keys, task, stream=stream, owner=owner), read)
+
+
+def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[Sequence[str]]:
+    entry_id, letter = task.entry_id or "0-1", task.dlq_entry_id or "0-1"
+    return [
+        snapshot(keys, task.task_id),
+        *(("ZSCORE", name, task.task_id) for name in (keys.schedule, keys.claimed)),
+        ("XRANGE", stream, entry_id, entry_id),
+        ("XPENDING", stream, GROUP, entry_id, entry_id, "1"),
+        ("XINFO", "GROUPS", stream),
+        ("EXISTS", owner),
+        ("EXISTS", keys.paused(task.queue)),
+        ("XRANGE", keys.dead_letters, letter, letter),
+        *oldest_letter(keys),
+        is_keyed(keys, task),
+    ]
 
 
 def _at_spoiled(keys: Keyspace, task_id: TaskId) -> Look:
