@@ -5,13 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dtq.adapters.system import UuidIds
 from dtq.application import doctor as rounds
-from dtq.application.doctor import MOST_DENIED, REST, Report
+from dtq.application.doctor import MOST_DENIED, REST, SECOND_LOOK, Report
 from dtq.application.reaping import HANDED_BACK
 from dtq.application.treatment import MOVED, Treatment
-from dtq.domain.audit import Actor, audited
+from dtq.domain.audit import INTERRUPTED, Actor, audited
 from dtq.domain.examination import CONSUMER_AGE
 from dtq.domain.facts import ConsumerFact, Denied, NameFact, Record, Role, TaskFact
 from dtq.domain.findings import Finding, Kind
@@ -145,3 +146,28 @@ async def test_nobody_is_told_of_a_repair_that_was_not_made(clinic: Clinic) -> N
 
     assert MOVED == await treatment.give(finding, by=Actor(name="operator", request_id="request-1"))
     assert [] == told
+
+
+async def test_a_repair_that_is_interrupted_tells_how_much_it_has_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    clinic = over([replace(ETERNAL, name=f"dtq:result:{number}") for number in range(5)])
+    begun: list[Finding] = []
+    hangs = asyncio.Event()
+
+    async def give(treatment: Treatment, finding: Finding, *, by: Actor) -> None:
+        del treatment, by
+        begun.append(finding)
+        if len(begun) == 4:
+            hangs.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(Treatment, "give", give)
+    repair = asyncio.ensure_future(clinic.doctor.repair(by=OPERATOR))
+    while not hangs.is_set():
+        await clinic.clock.advance(SECOND_LOOK)
+
+    repair.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await repair
+
+    (entry,) = await clinic.backend.audit.recent(limit=9)
+    assert ("doctor.repair", 3, INTERRUPTED) == (entry.action, entry.count, entry.outcome)

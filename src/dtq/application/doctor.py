@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from dtq.application.orientation import Orientation, orient
 from dtq.application.patience import Patience
 from dtq.application.treatment import Outcome, Treatment
-from dtq.domain.audit import Actor
+from dtq.domain.audit import DONE, INTERRUPTED, Actor
 from dtq.domain.examination import CLOCK_TOLERANCE, examine
 from dtq.domain.facts import CountFact, Denied, Fact
 from dtq.domain.findings import Bearings, Finding, Kind
@@ -139,21 +139,39 @@ class Doctor:
         async with self._turn:
             report = await self._go_round(keeps_all=True)
             oriented = await self._oriented()
-            repaired, groups = 0, list[Group]()
             if not oriented.is_recorded:
                 left = [(group, self._treatment.leave_all(group.examples)) for group in report.groups]
                 return replace(report, groups=[_treated(group, outcomes) for group, outcomes in left])
+            made: list[tuple[Group, list[Outcome]]] = []
+            outcome = INTERRUPTED
             try:
-                for group in report.groups:
-                    outcomes = await self._treat(group, oriented.bearings, by=by)
-                    repaired += outcomes.count(None)
-                    groups.append(_treated(group, outcomes))
+                async for group in self._in_order(report.groups, oriented.bearings):
+                    made.append((group, []))
+                    await self._treat(*made[-1], oriented.bearings, by=by)
+                outcome = DONE
             finally:
-                await self._treatment.conclude(repaired, by=by)
-            return replace(report, groups=groups)
+                repaired = sum(outcomes.count(None) for _, outcomes in made)
+                await self._treatment.conclude(repaired, by=by, outcome=outcome)
+            return replace(report, groups=[_treated(group, outcomes) for group, outcomes in made])
 
-    async def _treat(self, group: Group, limits: Bearings, *, by: Actor) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    async def _in_order(self, groups: Sequence[Group], limits: Bearings) -> AsyncIterator[Group]:
+        """Go through what is to be repaired, and the counts at last, of queues too that are registered only now."""
+        for group in groups:
+            if group.kind is not Kind.COUNT:
+                yield group
+        fresh = [
+            Finding(kind=Kind.COUNT, subject=one.queue, detail="", fact=CountFact(queue=one.queue, text="0", counted=0))
+            for group in groups
+            for one in group.examples
+            if group.kind is Kind.UNREGISTERED and one.queue is not None
+        ]
+        wrong = [one for one in await self._confirmed(fresh, limits) if one is not None]
+        counts = next((one for one in groups if one.kind is Kind.COUNT), None)
+        if wrong or counts is not None:
+            group = counts or Group(kind=Kind.COUNT, count=0, is_exact=True, examples=())
+            yield replace(group, count=group.count + len(wrong), examples=[*group.examples, *wrong])
+
+    async def _treat(self, group: Group, outcomes: list[Outcome], limits: Bearings, *, by: Actor) -> None:
         for finding in group.examples:
             # an earlier repair may have set this one right too
             (again,) = [None] if finding.fact is None else await self._confirmed([finding], limits)
@@ -161,7 +179,6 @@ class Doctor:
             outcomes.append(None if is_gone else await self._treatment.give(again or finding, by=by))
             if len(outcomes) % _BATCH == 0:
                 await self._clock.sleep(REST)
-        return outcomes
 
     async def _go_round(self, *, keeps_all: bool = False) -> Report:
         server = await Patience(self._clock).read(self._backend.server.inspect)

@@ -96,9 +96,9 @@ class Treatment:
         """Repair nothing, since nothing of it could be audited; return why each of *findings* is left."""
         return [UNRECORDED if DIAGNOSES[one.kind].is_repaired else _by_hand(one) for one in findings]
 
-    async def conclude(self, repaired: int, *, by: Actor) -> AuditEntry:
-        """Write down how many things one request has repaired."""
-        entry = audited("doctor.repair", by=by, at=self._clock.now(), count=repaired)
+    async def conclude(self, repaired: int, *, by: Actor, outcome: str) -> AuditEntry:
+        """Write down how many things one request has repaired, and whether it came to its end."""
+        entry = audited("doctor.repair", by=by, at=self._clock.now(), count=repaired, outcome=outcome)
         await self._trail.record(entry)
         return entry
 

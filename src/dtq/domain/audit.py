@@ -10,6 +10,9 @@ from dtq.domain.task import QueueName, TaskId
 DONE: Final = "done"
 """The outcome of an act that was done; that of a refused one is the code of its refusal."""
 
+INTERRUPTED: Final = "interrupted"
+"""The outcome of an act of many parts that was stopped before all of them were done."""
+
 
 class Actor(Struct, frozen=True, kw_only=True):
     """Who asks for an administrative act, and in which request."""
