@@ -65,6 +65,10 @@ class Harness(Protocol):
         """Take the task out of the place that holds it (entry with its owner, schedule, claims, dead letter)."""
         ...
 
+    async def strip(self, task_id: TaskId) -> None:
+        """Take the payload out of the record of a stored task, and nothing else."""
+        ...
+
     async def mistime(self, task_id: TaskId, *, at: datetime) -> None:
         """Let a scheduled task be due at *at*, or have been taken on loan then, whatever its record says."""
         ...

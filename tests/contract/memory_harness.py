@@ -71,6 +71,12 @@ class MemoryHarness:
         if task is not None and task.dlq_entry_id is not None:
             self._state.letters.remove(task.dlq_entry_id)
 
+    async def strip(self, task_id: TaskId) -> None:
+        record = self._state.records.get(task_id)
+        assert record is not None
+        stripped = replace(record, task=replace(record.task, payload=None))
+        self._state.records.put(task_id, stripped, lifetime=timedelta(days=1))
+
     async def mistime(self, task_id: TaskId, *, at: datetime) -> None:
         slot = self._state.schedule[task_id]
         moved = {"due": at} if slot.claimed_at is None else {"claimed_at": at}

@@ -123,6 +123,12 @@ def unreadable_record(system: System) -> tuple[Kind, str]:
     return Kind.UNREADABLE, task_id
 
 
+def missing_payload(system: System) -> tuple[Kind, str]:
+    (task_id,) = system.create(a_task("echo", queue="spoiled", delay_seconds=1))
+    system.redis.hdel(system.keys.task(task_id), "payload")
+    return Kind.UNREADABLE, task_id
+
+
 def missing_group(system: System) -> tuple[Kind, str]:
     system.redis.xgroup_destroy(stream(system, 3), "workers")
     return Kind.GROUP, "default"
@@ -224,6 +230,7 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     unknown_key,
     key_of_another_type,
     unreadable_record,
+    missing_payload,
     spoiled_count,
     wrong_count,
     impossible_queue,

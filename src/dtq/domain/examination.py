@@ -91,6 +91,9 @@ def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
         subject = f"{task.queue} {shown(task.idempotency_key)}"
         yield _of_task(fact, Kind.KEY, task, f"nothing is stored, and its task is {task.status}", subject=subject)
     place = place_of(task)
+    if not fact.has_payload and place is not Place.NOWHERE:
+        advice = " set it again, or cancel it and submit it anew" if place is Place.SCHEDULE else " see docs/doctor.md"
+        yield _of_task(fact, Kind.UNREADABLE, task, f"{task.status}, and it has no payload:{advice}")
     if place is Place.SCHEDULE and not fact.scheduled:
         yield _of_task(fact, Kind.HOMELESS, task, f"{task.status}, and neither scheduled nor on loan")
     if place in _IN_STREAMS and not fact.entered:

@@ -42,6 +42,7 @@ class TaskFact(Struct, frozen=True, kw_only=True):
     passed: bool = False
     paused: bool = False
     scheduled: bool = False
+    has_payload: bool = True
     lettered: bool = False
     trimmed: bool = False
     unkeyed: bool = False

@@ -107,6 +107,7 @@ class MemoryExaminer:
         return TaskFact(
             task_id=task_id,
             record=record,
+            has_payload=self._state.has_payload(task_id),
             entered=holds and place in _IN_STREAMS,
             owner=None if holding is None else holding.owner,
             idle=timedelta(seconds=idle),

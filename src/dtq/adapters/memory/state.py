@@ -79,6 +79,11 @@ class State:
         record = self.records.get(task_id)
         return None if record is None else record.task
 
+    def has_payload(self, task_id: TaskId) -> bool:
+        """Tell whether the task's record still has its payload."""
+        task = self.task(task_id)
+        return task is not None and task.payload is not None
+
     def readable(self, task_id: TaskId) -> Task | None:
         """Return the task as a listing gets it: none where the record is garbled."""
         return None if task_id in self.faults.garbled else self.task(task_id)

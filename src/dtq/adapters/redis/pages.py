@@ -3,8 +3,6 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from dtq.adapters.redis.client import Rejected, Reply, checked
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
@@ -32,7 +30,15 @@ from dtq.adapters.redis.queues import known_queues
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.survey import TRIP
 from dtq.adapters.redis.tally import count_scheduled
-from dtq.adapters.redis.task_looks import is_keyed, is_missing, may_be_trimmed, oldest_letter, spoiled, task_fact
+from dtq.adapters.redis.task_looks import (
+    completed,
+    is_missing,
+    kept_with,
+    may_be_trimmed,
+    oldest_letter,
+    spoiled,
+    task_fact,
+)
 from dtq.adapters.redis.upkeep import literal
 from dtq.domain.facts import Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
 from dtq.domain.status import Place
@@ -134,22 +140,19 @@ class Pages:
 
     async def _places(self, tasks: Sequence[Task]) -> Sequence[Fact]:
         keys = self._keys
-        there = await self._through([is_keyed(keys, task) for task in tasks])
-        unkeyed = {task.task_id for task, is_there in zip(tasks, there, strict=True) if is_there == 0}
+        kept = await self._through([question for task in tasks for question in kept_with(keys, task)])
         waiting = [task for task in tasks if place_of(task) is Place.SCHEDULE]
-        entered = [task for task in tasks if place_of(task) in {Place.READY, Place.HELD}]
-        dead = [task for task in tasks if place_of(task) is Place.DEAD]
         due = await self._through([("ZSCORE", keys.schedule, task.task_id) for task in waiting])
         claimed = await self._through([("ZSCORE", keys.claimed, task.task_id) for task in waiting])
-        facts: list[Fact] = [
+        facts = [
             TaskFact(task_id=task.task_id, record=Record(task), scheduled=not (one is other is None))
             for task, one, other in zip(waiting, due, claimed, strict=True)
         ]
-        facts += await self._in_streams(entered)
-        keyed = [replace(one, unkeyed=one.task_id in unkeyed) for one in facts if isinstance(one, TaskFact)]
-        return [*keyed, *await self._dead(dead)]
+        facts += await self._in_streams([task for task in tasks if place_of(task) in {Place.READY, Place.HELD}])
+        facts += await self._dead([task for task in tasks if place_of(task) is Place.DEAD])
+        return completed(facts, tasks=tasks, kept=kept)
 
-    async def _in_streams(self, tasks: Sequence[Task]) -> Sequence[Fact]:
+    async def _in_streams(self, tasks: Sequence[Task]) -> Sequence[TaskFact]:
         keys = self._keys
         homes = [keys.stream(task.queue, task.priority) for task in tasks]
         streams = sorted(set(homes))
@@ -175,7 +178,7 @@ class Pages:
         if len(self._standing_entries) < _REMEMBERED:
             self._standing_entries |= entries
 
-    async def _dead(self, tasks: Sequence[Task]) -> Sequence[Fact]:
+    async def _dead(self, tasks: Sequence[Task]) -> Sequence[TaskFact]:
         if not tasks:
             return ()
         first, state = await self._link.client.pipeline(oldest_letter(self._keys))

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.codec import PAYLOAD
 from dtq.adapters.redis.keys import GROUP, Keyspace
 from dtq.adapters.redis.looks import Look, last_delivered, record_of, snapshot
 from dtq.adapters.redis.store import is_of_another_type
@@ -24,7 +27,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
     stream, owner = keys.stream(task.queue, task.priority), keys.worker(fact.owner or WorkerId("-"))
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        found, due, claimed, entry, pending, groups, alive, paused, letters, first, state, key = replies
+        found, due, claimed, entry, pending, groups, alive, paused, letters, first, state, key, kept = replies
         now = record_of(found, task.task_id).task
         if now is None or now.version != task.version:
             return None
@@ -41,6 +44,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             lettered=is_of_another_type(letters) or bool(letters),
             trimmed=may_be_trimmed(now, first, state, limit=letter_limit),
             unkeyed=key == 0,
+            has_payload=kept == 1,
         )
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
@@ -61,6 +65,7 @@ def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[S
         ("XRANGE", keys.dead_letters, letter, letter),
         *oldest_letter(keys),
         is_keyed(keys, task),
+        has_payload(keys, task),
     ]
 
 
@@ -74,6 +79,23 @@ def is_keyed(keys: Keyspace, task: Task) -> Sequence[str]:
     """Return the command that tells whether something is stored under a task's key; of one without a key there is."""
     key = task.idempotency_key
     return ("EXISTS", keys.task(task.task_id) if key is None else keys.idempotency(task.queue, key))
+
+
+def has_payload(keys: Keyspace, task: Task) -> Sequence[str]:
+    """Return the command that tells whether a record has a payload, which may be long and is not read."""
+    return ("HEXISTS", keys.task(task.task_id), PAYLOAD)
+
+
+def kept_with(keys: Keyspace, task: Task) -> Sequence[Sequence[str]]:
+    """Return what is asked of a task beside its place."""
+    return is_keyed(keys, task), has_payload(keys, task)
+
+
+def completed(facts: Sequence[TaskFact], *, tasks: Sequence[Task], kept: Sequence[Reply]) -> Sequence[TaskFact]:
+    """Add to *facts* what was answered, of each of *tasks* in turn, to `kept_with`."""
+    answers = {task.task_id: (kept[2 * number], kept[2 * number + 1]) for number, task in enumerate(tasks)}
+    found = [(fact, *answers[fact.task_id]) for fact in facts]
+    return [replace(fact, unkeyed=key == 0, has_payload=payload != 0) for fact, key, payload in found]
 
 
 def task_fact(task: Task, *, pending: Reply, delivered: str, **places: bool) -> TaskFact:
