@@ -1,6 +1,7 @@
 """What keeps the doctor from harm and from false alarm: bounds, ages, rests between pages, one repair at a time."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,14 +12,15 @@ from dtq.adapters.system import UuidIds
 from dtq.application import doctor as rounds
 from dtq.application.doctor import MOST_DENIED, REST, SECOND_LOOK, Report
 from dtq.application.reaping import HANDED_BACK
-from dtq.application.treatment import MOVED, Treatment
-from dtq.domain.audit import INTERRUPTED, Actor, audited
+from dtq.application.treatment import MOVED, UNRECORDED, Treatment
+from dtq.domain.audit import INTERRUPTED, Actor, AuditEntry, audited
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.examination import CONSUMER_AGE
-from dtq.domain.facts import ConsumerFact, Denied, NameFact, Record, Role, TaskFact
+from dtq.domain.facts import ConsumerFact, Denied, Fact, NameFact, Record, Role, TaskFact
 from dtq.domain.findings import Finding, Kind
 from dtq.domain.retention import Retention
 from dtq.domain.status import TaskStatus
-from tests.application.clinic import Clinic, over
+from tests.application.clinic import Clinic, Scripted, over
 from tests.contract.steps import PEER, bring_to, run, submit, take
 from tests.factories import OPERATOR, QUEUE, WORKER, a_heartbeat
 
@@ -171,3 +173,37 @@ async def test_a_repair_that_is_interrupted_tells_how_much_it_has_repaired(monke
 
     (entry,) = await clinic.backend.audit.recent(limit=9)
     assert ("doctor.repair", 3, INTERRUPTED) == (entry.action, entry.count, entry.outcome)
+
+
+async def test_what_may_not_be_looked_at_again_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    clinic = over([ETERNAL])
+
+    async def again(examiner: Scripted, facts: Sequence[Fact]) -> Sequence[Fact | None]:
+        del examiner, facts
+        raise BrokerRefused("not permitted")
+
+    monkeypatch.setattr(Scripted, "again", again)
+    report = await clinic.examined()
+
+    assert ([], [Denied("what seemed wrong at first", "not permitted")]) == (report.groups, [*report.denied])
+
+
+async def test_what_cannot_be_audited_is_the_last_repair(monkeypatch: pytest.MonkeyPatch) -> None:
+    clinic = over([replace(ETERNAL, name=f"dtq:result:{number}") for number in range(3)])
+    limited: list[str] = []
+
+    async def limit(examiner: Scripted, name: str, *, lifetime: timedelta) -> bool:
+        del examiner, lifetime
+        limited.append(name)
+        return True
+
+    async def record(entry: AuditEntry) -> None:
+        raise BrokerRefused(f"no {entry.action}")
+
+    monkeypatch.setattr(Scripted, "limit", limit)
+    monkeypatch.setattr(clinic.backend.audit, "record", record)
+    (group,) = (await clinic.repaired()).groups
+
+    assert ["dtq:result:0"] == limited
+    told = "it is repaired, but the audit trail refused: no doctor.key_without_lifetime"
+    assert (0, 3, (told, UNRECORDED)) == (group.repaired, group.left, group.reasons)

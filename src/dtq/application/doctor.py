@@ -10,11 +10,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dtq.application.orientation import Orientation, orient
+from dtq.application.orientation import Orientation, of_server, orient, why_not
 from dtq.application.patience import Patience
-from dtq.application.treatment import Outcome, Treatment
+from dtq.application.treatment import Outcome, Treatment, Unrecorded, refused
 from dtq.domain.audit import DONE, INTERRUPTED, Actor
-from dtq.domain.examination import CLOCK_TOLERANCE, examine
+from dtq.domain.errors import BrokerRefused
+from dtq.domain.examination import examine
 from dtq.domain.facts import CountFact, Denied, Fact
 from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.ports.backend import Backend
@@ -143,11 +144,13 @@ class Doctor:
                 left = [(group, self._treatment.leave_all(group.examples)) for group in report.groups]
                 return replace(report, groups=[_treated(group, outcomes) for group, outcomes in left])
             made: list[tuple[Group, list[Outcome]]] = []
-            outcome = INTERRUPTED
+            outcome, is_recorded = INTERRUPTED, True
             try:
                 async for group in self._in_order(report.groups, oriented.bearings):
                     made.append((group, []))
-                    await self._treat(*made[-1], oriented.bearings, by=by)
+                    is_recorded = await self._treat_as_recorded(
+                        *made[-1], oriented.bearings, by=by, is_recorded=is_recorded
+                    )
                 outcome = DONE
             finally:
                 repaired = sum(outcomes.count(None) for _, outcomes in made)
@@ -171,19 +174,37 @@ class Doctor:
             group = counts or Group(kind=Kind.COUNT, count=0, is_exact=True, examples=())
             yield replace(group, count=group.count + len(wrong), examples=[*group.examples, *wrong])
 
+    async def _treat_as_recorded(
+        self, group: Group, outcomes: list[Outcome], limits: Bearings, *, by: Actor, is_recorded: bool
+    ) -> bool:
+        """Repair as long as the audit trail can be written; return whether it still can."""
+        try:
+            if is_recorded:
+                await self._treat(group, outcomes, limits, by=by)
+        except Unrecorded as error:
+            is_recorded = False
+            outcomes.append(str(error))
+        outcomes += self._treatment.leave_all(group.examples[len(outcomes) :])
+        return is_recorded
+
     async def _treat(self, group: Group, outcomes: list[Outcome], limits: Bearings, *, by: Actor) -> None:
         for finding in group.examples:
             # an earlier repair may have set this one right too
-            (again,) = [None] if finding.fact is None else await self._confirmed([finding], limits)
+            try:
+                (again,) = [None] if finding.fact is None else await self._confirmed([finding], limits)
+            except BrokerRefused as error:
+                outcomes.append(refused(error))
+                continue
             is_gone = finding.fact is not None and again is None
             outcomes.append(None if is_gone else await self._treatment.give(again or finding, by=by))
             if len(outcomes) % _BATCH == 0:
                 await self._clock.sleep(REST)
 
     async def _go_round(self, *, keeps_all: bool = False) -> Report:
-        server = await Patience(self._clock).read(self._backend.server.inspect)
+        found = _Round()
+        server = await self._server(found)
         oriented = await self._oriented()
-        limits, found = oriented.bearings, _Round()
+        limits = oriented.bearings
         for denied in oriented.denied:
             found.refuse(denied)
         async for page in self._pages():
@@ -192,8 +213,16 @@ class Doctor:
                 self._look(fact, found, bearings=bearings)
         if found.suspects:
             await self._clock.sleep(SECOND_LOOK)
-        confirmed = [*_of_server(server), *await self._all_confirmed(found.suspects, limits)]
-        return _report(found, confirmed, advice=server.warnings, keeps_all=keeps_all)
+        confirmed = [*of_server(server), *await self._all_confirmed(found, limits)]
+        advice = () if server is None else server.warnings
+        return _report(found, confirmed, advice=advice, keeps_all=keeps_all)
+
+    async def _server(self, found: _Round) -> ServerFacts | None:
+        try:
+            return await Patience(self._clock).read(self._backend.server.inspect)
+        except BrokerRefused as error:
+            found.refuse(Denied("the server", why_not(error)))
+            return None
 
     async def _pages(self) -> AsyncIterator[Sequence[Fact | Denied]]:
         async for page in self._backend.examiner.read(limit=PAGE):
@@ -208,14 +237,18 @@ class Doctor:
         for finding in examine(fact, bearings=bearings):
             found.add(finding)
 
-    async def _all_confirmed(self, suspects: Sequence[Finding], limits: Bearings) -> Sequence[Finding]:
+    async def _all_confirmed(self, found: _Round, limits: Bearings) -> Sequence[Finding]:
+        suspects = found.suspects
         # the counts are read all at once, however many are asked for
         counts = [one for one in suspects if isinstance(one.fact, CountFact)]
         others = [one for one in suspects if not isinstance(one.fact, CountFact)]
         batches = [others[first : first + _BATCH] for first in range(0, len(others), _BATCH)]
         confirmed: list[Finding] = []
         for batch in (*batches, counts):
-            confirmed += [one for one in await self._confirmed(batch, limits) if one is not None]
+            try:
+                confirmed += [one for one in await self._confirmed(batch, limits) if one is not None]
+            except BrokerRefused as error:
+                found.refuse(Denied("what seemed wrong at first", why_not(error)))
             await self._clock.sleep(REST)
         return confirmed
 
@@ -234,16 +267,6 @@ class Doctor:
 
     async def _oriented(self) -> Orientation:
         return await orient(self._backend, visibility_timeout=self._visibility)
-
-
-def _of_server(server: ServerFacts) -> list[Finding]:
-    findings = [Finding(kind=Kind.SERVER, subject=server.description, detail=problem) for problem in server.problems]
-    apart = server.host_offset
-    if abs(apart) > CLOCK_TOLERANCE:
-        side = "ahead of" if apart > timedelta() else "behind"
-        detail = f"the broker's clock is {abs(apart).total_seconds():.1f} s {side} this host's"
-        findings.append(Finding(kind=Kind.CLOCKS, subject="this host", detail=detail))
-    return findings
 
 
 def _report(found: _Round, confirmed: Sequence[Finding], *, advice: Sequence[str], keeps_all: bool) -> Report:

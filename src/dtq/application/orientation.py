@@ -11,9 +11,11 @@ from dtq.application.patience import CALL_DEADLINE, Patience
 from dtq.application.reaping import HANDED_BACK
 from dtq.domain.audit import DONE
 from dtq.domain.errors import BrokerRefused, RecordUnreadable
+from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.facts import SEE_TYPES, Denied
-from dtq.domain.findings import Bearings
+from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.ports.backend import Backend
+from dtq.ports.environment import ServerFacts
 
 _TRAIL: Final = 2_000
 _PURGE: Final = "dlq.purge"
@@ -61,6 +63,19 @@ async def orient(backend: Backend, *, visibility_timeout: timedelta) -> Orientat
 def why_not(error: BrokerRefused) -> str:
     """Say why something could not be read; of a key of another type there is a finding that says more."""
     return SEE_TYPES if isinstance(error, RecordUnreadable) else str(error)
+
+
+def of_server(server: ServerFacts | None) -> list[Finding]:
+    """Say what is wrong with the server; nothing where it does not tell."""
+    if server is None:
+        return []
+    findings = [Finding(kind=Kind.SERVER, subject=server.description, detail=problem) for problem in server.problems]
+    apart = server.host_offset
+    if abs(apart) > CLOCK_TOLERANCE:
+        side = "ahead of" if apart > timedelta() else "behind"
+        detail = f"the broker's clock is {abs(apart).total_seconds():.1f} s {side} this host's"
+        findings.append(Finding(kind=Kind.CLOCKS, subject="this host", detail=detail))
+    return findings
 
 
 async def _longest(backend: Backend, own: timedelta, *, patience: Patience) -> timedelta:

@@ -1,6 +1,7 @@
 """One repair after the other, each with its entry in the audit trail."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -54,6 +55,10 @@ Outcome: TypeAlias = str | None
 """Why something is left as it was; None where it is repaired."""
 
 
+class Unrecorded(Exception):
+    """A repair was made, and the audit trail does not let itself be written: it is to be the last one."""
+
+
 class Treatment:
     """Carries out what the domain prescribes."""
 
@@ -74,7 +79,7 @@ class Treatment:
         self._retention = retention
 
     async def give(self, finding: Finding, *, by: Actor) -> Outcome:
-        """Repair one thing, and say why not where it is left. Raises BrokerUnavailable in an outage."""
+        """Repair one thing, and say why not where it is left. Raises BrokerUnavailable in an outage, Unrecorded."""
         now, action = self._clock.now(), f"doctor.{finding.kind}"
         audit = audited(action, by=by, at=now, task_id=finding.task_id, queue=finding.queue, subject=finding.own_name)
         using = Pharmacy(now=now, token=self._ids.token(), audit=audit, retention=self._retention)
@@ -87,9 +92,12 @@ class Treatment:
             else:
                 is_done = await Patience(self._clock).write(partial(self._act, prescribed))
         except (BrokerRefused, StepStopped) as error:
-            return f"the broker refused: {error}"
+            return refused(error)
         if is_done and not isinstance(prescribed, Change):
-            await self._trail.record(audit)
+            try:
+                await self._trail.record(audit)
+            except BrokerRefused as error:
+                raise Unrecorded(f"it is repaired, but the audit trail refused: {error}") from error
         return None if is_done else MOVED
 
     def leave_all(self, findings: Sequence[Finding]) -> list[Outcome]:
@@ -99,7 +107,9 @@ class Treatment:
     async def conclude(self, repaired: int, *, by: Actor, outcome: str) -> AuditEntry:
         """Write down how many things one request has repaired, and whether it came to its end."""
         entry = audited("doctor.repair", by=by, at=self._clock.now(), count=repaired, outcome=outcome)
-        await self._trail.record(entry)
+        with suppress(BrokerRefused):
+            # it is logged in any case, and the report says what the trail refused
+            await self._trail.record(entry)
         return entry
 
     async def _commit(self, change: Change) -> bool:
@@ -176,6 +186,11 @@ class Treatment:
                 return await examiner.remove_letter(entry_id, task_id=task_id, version=version)
             case Introduce(worker=worker):
                 return await examiner.introduce(worker)
+
+
+def refused(error: BrokerRefused | StepStopped) -> str:
+    """Say why something is left that the broker does not permit or accept."""
+    return f"the broker refused: {error}"
 
 
 def _by_hand(finding: Finding) -> str:
