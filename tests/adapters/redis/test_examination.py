@@ -132,6 +132,18 @@ async def test_an_unknown_name_is_told_of(schema: Schema) -> None:
     assert Kind.FOREIGN is (await only(schema)).kind
 
 
+@pytest.mark.parametrize("name", ["stream:-bad:p1", "queue:-bad:paused", f"stream:{'x' * 65}:p1"])
+async def test_a_key_of_a_queue_that_can_not_be_is_unknown(schema: Schema, name: str) -> None:
+    command = (
+        ("XADD", f"{schema.prefix}:{name}", "*", "a", "b")
+        if "stream" in name
+        else ("SET", f"{schema.prefix}:{name}", "1")
+    )
+    await schema.call(*command)
+
+    assert (Kind.FOREIGN, f"{schema.prefix}:{name}"[:100]) == ((await only(schema)).kind, (await only(schema)).subject)
+
+
 async def test_a_lock_without_a_lifetime_is_told_of(schema: Schema) -> None:
     await schema.call("SET", schema.keys.lock, "token")
 

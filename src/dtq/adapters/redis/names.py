@@ -6,11 +6,11 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.adapters.redis.keys import Keyspace
-from dtq.domain.admission import KEY_PATTERN
+from dtq.domain.admission import KEY_PATTERN, QUEUE_PATTERN
 from dtq.domain.facts import Role
 from dtq.domain.task import QueueName, TaskId, WorkerId
 
-_QUEUE: Final = "[a-z0-9_-]+"
+_QUEUE: Final = QUEUE_PATTERN.pattern
 FAMILIES: Final = tuple(
     (re.compile(pattern, re.DOTALL), role, kind)
     for pattern, role, kind in (
