@@ -4,14 +4,18 @@ from datetime import timedelta
 
 import pytest
 
+from dtq.domain.explained_waiting import waiting_for_time
 from dtq.domain.facts import MemberFact
 from dtq.domain.findings import Kind
 from dtq.domain.lifecycle import reschedule
+from dtq.domain.reasons import NextCode
 from dtq.domain.status import TaskStatus
+from dtq.domain.task import Task
+from dtq.domain.workforce import Workforce
 from tests.contract.examining import again, found, kinds, read, the_fact
 from tests.contract.harness import Harness
 from tests.contract.steps import bring_to, claim, claim_due, make, now, promote, seconds, stored
-from tests.factories import a_token, an_audit_entry
+from tests.factories import WORKER, a_token, an_audit_entry
 
 CENTURIES = timedelta(days=365_000)
 
@@ -64,3 +68,23 @@ async def test_a_member_has_the_time_that_it_is_due_or_was_taken(harness: Harnes
     assert taken.due is None
     assert taken.claimed_at is not None
     assert abs(taken.claimed_at - now(harness)) < seconds(5)
+
+
+@pytest.mark.parametrize("on_loan", [True, False])
+async def test_an_explanation_tells_of_another_time(harness: Harness, *, on_loan: bool) -> None:
+    task = await bring_to(harness, TaskStatus.PENDING)
+    if on_loan:
+        await claim(harness, task)
+    assert NextCode.MEND is not await what_is_next(harness, task)
+
+    await harness.mistime(task.task_id, at=now(harness) + CENTURIES)
+
+    assert NextCode.MEND is await what_is_next(harness, task)
+
+
+async def what_is_next(harness: Harness, task: Task) -> NextCode:
+    standing = await harness.backend.locator.locate(task.task_id, count_up_to=10)
+    assert standing is not None
+    workforce = Workforce(alive=frozenset({WORKER}), serving=(), interval=seconds(5))
+    _, following = waiting_for_time(task, standing, workforce=workforce, now=now(harness))
+    return following.code

@@ -164,6 +164,28 @@ def test_a_task_is_due_at_its_moment() -> None:
     assert "due" == codes(explained(replace(a_task(TaskStatus.PENDING), available_at=NOW)))[0]
 
 
+def test_a_task_that_is_long_due_is_not_promised_the_next_second() -> None:
+    recent, old = (
+        explained(replace(a_task(TaskStatus.PENDING), available_at=NOW - late)).next.text
+        for late in (30 * SECOND, 31 * SECOND)
+    )
+
+    assert recent.startswith("within about a second")
+    assert old.startswith("after what else is due, or once a worker leads (see `dtq doctor`), the leader moves it to")
+
+
+def test_a_task_that_is_scheduled_at_another_time_has_to_be_mended() -> None:
+    task = replace(a_task(TaskStatus.RETRYING), available_at=NOW + SECOND)
+    explanation = explained(task, due=NOW + timedelta(days=365))
+
+    assert ["retry", "next: mend"] == codes(explanation)
+    assert "and the schedule has it at 2027-" in explanation.next.text
+    assert ["retry", "next: move_when_due"] == codes(explained(task, due=task.available_at))
+    assert ["due", "next: mend"] == codes(
+        explained(replace(task, available_at=NOW), on_loan=True, claimed_at=NOW + timedelta(hours=1))
+    )
+
+
 def test_a_delay_beyond_its_time_to_live_ends_as_expired() -> None:
     task = replace(a_task(TaskStatus.PENDING), available_at=NOW + SECOND)
 

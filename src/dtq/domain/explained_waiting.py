@@ -4,14 +4,20 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.lifecycle import is_expired
 from dtq.domain.phrases import counted, moment_text, span, tenths
 from dtq.domain.reasons import Figure, Next, NextCode, Reason, ReasonCode
+from dtq.domain.retention import LEAD_TERM
 from dtq.domain.standing import Standing
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
+from dtq.domain.timing import mistimed
 from dtq.domain.workers import WorkerStatus
 from dtq.domain.workforce import Workforce
+
+_LONG_DUE: Final = 3 * LEAD_TERM
+"""After which a due task is not merely waiting for the next look at the schedule, nor for the next leader."""
 
 _BUSY_FIGURES: Final = ("slots", "taken")
 
@@ -84,7 +90,13 @@ def waiting_for_time(
         waits = f", where it waits {_until(standing, workforce)}" if standing.paused else ""
         text = f"the first worker that starts, of whatever queue, leads, and moves it to its queue{waits}"
         return reasons, Next(code=NextCode.START_WORKER, text=text)
-    when = "within about a second, or after what else is due," if is_due else "when it is due"
+    wrong = mistimed(task, due=standing.due, claimed_at=standing.claimed_at, now=now + CLOCK_TOLERANCE)
+    if wrong is not None:
+        text = f"not at its time: {wrong}; `dtq doctor --repair` schedules it again"
+        return reasons, Next(code=NextCode.MEND, text=text)
+    is_stuck = is_due and now - task.available_at > _LONG_DUE
+    soon = "within about a second, or after what else is due," if is_due else "when it is due"
+    when = "after what else is due, or once a worker leads (see `dtq doctor`)," if is_stuck else soon
     where = f"queue {task.queue}, priority {task.priority}, where it waits {_until(standing, workforce)}"
     return reasons, Next(code=NextCode.MOVE_WHEN_DUE, text=f"{when} the leader moves it to {where}")
 

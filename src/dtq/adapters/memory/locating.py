@@ -35,6 +35,8 @@ class MemoryLocator:
             paused=task.queue in state.paused,
             is_home=state.holds(task),
             on_loan=slot is not None and slot.claimed_at is not None,
+            due=slot.due if slot is not None and slot.claimed_at is None else None,
+            claimed_at=None if slot is None else slot.claimed_at,
         )
 
     def _among_others(self, task: Task, *, count_up_to: int) -> Standing:

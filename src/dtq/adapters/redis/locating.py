@@ -12,6 +12,7 @@ from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import Range, walk
 from dtq.adapters.redis.queues import last_delivered, owned_of
+from dtq.adapters.redis.schedule import moment_at
 from dtq.adapters.redis.store import is_of_another_type
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.standing import Holding, Standing
@@ -64,8 +65,11 @@ class RedisLocator:
             case Place.READY | Place.HELD:
                 return await self._among_others(task, standing, replies=replies, count_up_to=count_up_to)
             case Place.SCHEDULE:
-                due, claimed = (checked(replies[question]) is not None for question in self._questions(task))
-                return replace(standing, is_home=due or claimed, on_loan=claimed)
+                scores = [checked(replies[question]) for question in self._questions(task)]
+                due, claimed_at = (None if score is None else moment_at(score) for score in scores)
+                is_home = due is not None or claimed_at is not None
+                on_loan = claimed_at is not None
+                return replace(standing, is_home=is_home, on_loan=on_loan, due=due, claimed_at=claimed_at)
             case Place.DEAD:
                 (letter,) = (checked(replies[question]) for question in self._questions(task))
                 return replace(standing, is_home=bool(letter))
