@@ -18,7 +18,7 @@ from dtq.domain.task import QueueName
 from dtq.ports.environment import ServerFacts
 from tests.application.clinic import Clinic, over
 from tests.contract.steps import bring_to, stored, submit
-from tests.factories import OPERATOR, QUEUE, an_audit_entry, an_event
+from tests.factories import OPERATOR, QUEUE, a_heartbeat, an_audit_entry, an_event
 
 LONG = timedelta(seconds=60)
 
@@ -168,6 +168,9 @@ async def test_a_trail_that_is_too_short_to_tell_explains_as_well(
 
 async def test_a_consumer_of_nobody_is_suspected_first(clinic: Clinic) -> None:
     await clinic.backend.broker.fetch(QUEUE, worker="worker-0000dead", limit=1, reap_idle=None)
+    assert [] == (await clinic.examined()).suspicions
+    leader = a_heartbeat(started_at=clinic.clock.now())
+    await clinic.backend.workers.announce(leader, expires_in=10 * LONG)
 
     report = await clinic.examined()
     assert (True, [(Kind.CONSUMER, 1)]) == (report.is_healthy, [(one.kind, one.count) for one in report.suspicions])

@@ -121,7 +121,8 @@ async def test_a_purge_that_was_refused_explains_no_missing_letter(clinic: Clini
 async def test_the_consumer_of_a_worker_that_has_come_back_is_left() -> None:
     clinic = over([ConsumerFact(queue=QUEUE, worker=WORKER, owns=0, idle=CONSUMER_AGE, is_known=False)])
     await clinic.backend.broker.fetch(QUEUE, worker=WORKER, limit=1, reap_idle=None)
-    await clinic.backend.workers.announce(a_heartbeat(), expires_in=VISIBILITY)
+    back = a_heartbeat(started_at=clinic.clock.now() - CONSUMER_AGE)
+    await clinic.backend.workers.announce(back, expires_in=VISIBILITY)
 
     (group,) = (await clinic.repaired()).groups
 

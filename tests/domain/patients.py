@@ -28,6 +28,7 @@ BEARINGS = Bearings(
     abandoned_after=timedelta(seconds=60),
     handed_back=timedelta(hours=12),
     letters_kept_since=datetime(1970, 1, 1, tzinfo=UTC),
+    swept_since=NOW - timedelta(days=1),
 )
 USING = Pharmacy(now=NOW, token=Version("new"), audit=audited("doctor", by=OPERATOR, at=NOW), retention=Retention())
 

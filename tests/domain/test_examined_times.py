@@ -7,15 +7,15 @@ from msgspec.structs import replace
 
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop
-from dtq.domain.examination import CLOCK_TOLERANCE
-from dtq.domain.facts import MemberFact, NameFact, Record, Role
+from dtq.domain.examination import CLOCK_TOLERANCE, CONSUMER_AGE
+from dtq.domain.facts import ConsumerFact, MemberFact, NameFact, Record, Role
 from dtq.domain.findings import Kind
 from dtq.domain.lifecycle import reschedule
 from dtq.domain.remedies import Persist, Prolong, Shorten, remedy
 from dtq.domain.retention import LEAD_TERM, SHORTEST, record_lifetime, task_lifetime
 from dtq.domain.task import Task
-from tests.domain.patients import ENDED, PENDING, QUEUED, USING, found, kinds
-from tests.factories import NOW
+from tests.domain.patients import BEARINGS, ENDED, PENDING, QUEUED, USING, found, kinds
+from tests.factories import NOW, QUEUE, WORKER
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,11 @@ def test_what_is_to_stay_has_no_lifetime() -> None:
 
     assert (Kind.SHORT, Persist("dtq:queues")) == (finding.kind, remedy(finding, using=USING))
     assert [] == kinds(NameFact(name="dtq:queues", role=Role.BOUNDED, is_eternal=True))
+
+
+def test_a_consumer_stays_as_long_as_nobody_sweeps() -> None:
+    consumer = ConsumerFact(queue=QUEUE, worker=WORKER, owns=0, idle=timedelta(days=9), is_known=False)
+
+    assert [] == kinds(consumer, bearings=replace(BEARINGS, swept_since=None))
+    (young,) = found(consumer, bearings=replace(BEARINGS, swept_since=NOW - timedelta(seconds=30)))
+    assert CONSUMER_AGE - timedelta(seconds=30) == young.ripe_in

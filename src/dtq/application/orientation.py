@@ -14,6 +14,7 @@ from dtq.domain.errors import BrokerRefused, RecordUnreadable
 from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.facts import SEE_TYPES, Denied
 from dtq.domain.findings import Bearings, Finding, Kind
+from dtq.domain.workers import Heartbeat
 from dtq.ports.backend import Backend
 from dtq.ports.environment import ServerFacts
 
@@ -38,11 +39,13 @@ async def orient(backend: Backend, *, visibility_timeout: timedelta) -> Orientat
     Raises BrokerUnavailable in an outage.
     """
     denied: list[Denied] = []
-    abandoned_after, kept_since, is_recorded = timedelta.max, _END, False
+    abandoned_after, swept_since, kept_since, is_recorded = timedelta.max, None, _END, False
     patience = Patience(backend.clock)
     try:
         # an abandoned entry is taken over within a quarter more, where somebody has room for it
-        abandoned_after = 2 * await _longest(backend, visibility_timeout, patience=patience)
+        living = await _living(backend, patience=patience)
+        abandoned_after = 2 * max([visibility_timeout, *(one.visibility_timeout for one in living)])
+        swept_since = min((one.started_at for one in living), default=None)
     except BrokerRefused as error:
         denied.append(Denied("tasks that are abandoned", why_not(error)))
     try:
@@ -56,6 +59,7 @@ async def orient(backend: Backend, *, visibility_timeout: timedelta) -> Orientat
         abandoned_after=abandoned_after,
         handed_back=HANDED_BACK,
         letters_kept_since=kept_since,
+        swept_since=swept_since,
     )
     return Orientation(bearings=bearings, denied=denied, is_recorded=is_recorded)
 
@@ -78,12 +82,10 @@ def of_server(server: ServerFacts | None) -> list[Finding]:
     return findings
 
 
-async def _longest(backend: Backend, own: timedelta, *, patience: Patience) -> timedelta:
-    announced = [own]
-    for worker in await patience.read(backend.workers.known):
-        heartbeat = await patience.read(partial(backend.workers.get, worker))
-        announced += [] if heartbeat is None else [heartbeat.visibility_timeout]
-    return max(announced)
+async def _living(backend: Backend, *, patience: Patience) -> Sequence[Heartbeat]:
+    known = await patience.read(backend.workers.known)
+    heartbeats = [await patience.read(partial(backend.workers.get, worker)) for worker in known]
+    return [one for one in heartbeats if one is not None]
 
 
 async def _last_purge(backend: Backend, *, patience: Patience) -> datetime:

@@ -68,7 +68,7 @@ def _around(
         case NameFact():
             yield from _name(fact, bearings=bearings)
         case ConsumerFact():
-            yield from _consumer(fact)
+            yield from _consumer(fact, bearings=bearings)
         case QueueFact():
             yield from _queue(fact)
         case ReadingFact():
@@ -209,17 +209,18 @@ def _short(fact: NameFact, *, bearings: Bearings) -> Iterator[Finding]:
         yield _of_task(fact, Kind.SHORT, task, f"{detail}, and its task is {task.status}", subject=subject)
 
 
-def _consumer(fact: ConsumerFact) -> Iterator[Finding]:
+def _consumer(fact: ConsumerFact, *, bearings: Bearings) -> Iterator[Finding]:
     # what one of nobody owns is its tasks' matter, which is excused while their queue is paused
-    if fact.is_known or fact.owns:
+    if fact.is_known or fact.owns or bearings.swept_since is None:
         return
+    age = min(fact.idle, bearings.now - bearings.swept_since)
     yield Finding(
         kind=Kind.CONSUMER,
         subject=f"{fact.queue} {shown(fact.worker)}",
         detail=f"no such worker is known, it owns nothing, and has not read for {fact.idle.total_seconds():.0f} s",
         fact=fact,
         queue=fact.queue,
-        ripe_in=max(timedelta(), CONSUMER_AGE - fact.idle),
+        ripe_in=max(timedelta(), CONSUMER_AGE - age),
     )
 
 

@@ -60,13 +60,15 @@ class Finding(Struct, frozen=True, kw_only=True):
 class Bearings(Struct, frozen=True, kw_only=True):
     """What judging needs to know of the whole: the broker's time, the limits of ages, and which letters were purged.
 
-    ``letters_kept_since`` is the moment since when dead letters cannot have been purged.
+    ``letters_kept_since`` is the moment since when dead letters cannot have been purged, ``swept_since`` that since
+    when a worker lives that may lead and sweep; None where there is none.
     """
 
     now: datetime
     abandoned_after: timedelta
     handed_back: timedelta
     letters_kept_since: datetime
+    swept_since: datetime | None = None
 
 
 def shown(text: str) -> str:
