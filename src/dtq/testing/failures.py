@@ -87,7 +87,7 @@ def _was_asked_to_stop(error: BaseException) -> bool:
     except RuntimeError:
         # a sync handler has a thread, and no loop: nobody can cancel it
         return False
-    return issubclass(type(error), asyncio.CancelledError) and task is not None and task.canceling() > 0
+    return issubclass(type(error), asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _of_the_handler(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
