@@ -4,6 +4,8 @@ import json
 from threading import Event, Thread
 from typing import Any
 
+import pytest
+
 from dtq.domain.findings import Kind
 from dtq.entrypoints.cli.exits import Exit
 from tests.contract.redis_harness import rules_of
@@ -14,6 +16,8 @@ from tests.judged.systems import own_system, pytest_runtest_makereport
 from tests.judged.waiting import wait_until
 
 __all__ = ["own_system", "pytest_runtest_makereport"]
+
+PLENTY_S = 30
 
 BY_HAND = {Kind.WRONG_TYPE, Kind.UNREADABLE, Kind.FOREIGN}
 
@@ -105,10 +109,12 @@ def test_what_is_denied_is_told_and_the_rest_examined(own_system: System) -> Non
     } == {one["what"] for one in report["not_examined"]}
 
 
-def load(system: System, api: Api, stop: Event) -> int:
-    """Submit, delay, fail, retry, and cancel until told to stop; return how many tasks that were."""
-    ids: list[str] = []
-    while not stop.is_set():
+def load(system: System, api: Api, stop: Event, ids: list[str]) -> None:
+    """Submit, delay, fail, retry, and cancel until told to stop; note the tasks.
+
+    All of them are kept: as fast as it goes, there would be more to examine each time.
+    """
+    while not stop.wait(0.02):
         number = len(ids)
         ids += system.create(
             a_task("brief", payload={"seconds": 0.02, "fails": number % 3}, idempotency_key=f"key-{number}"),
@@ -118,25 +124,25 @@ def load(system: System, api: Api, stop: Event) -> int:
         )
         api.http.post(f"/api/v1/tasks/{ids[-1]}/cancel")
         api.http.post(f"/api/v1/dlq/{ids[0]}/requeue")
-    return len(ids)
 
 
+@pytest.mark.timeout(300)  # twenty times two looks, two seconds apart
 def test_twenty_examinations_of_a_healthy_system_under_load_find_nothing(own_system: System) -> None:
     system = own_system
     api = system.api(QUICK)
     for _ in range(2):
         system.worker(QUICK, concurrency=8)
-    stop, counts = Event(), list[int]()
-    thread = Thread(target=lambda: counts.append(load(system, api, stop)))
+    stop, ids = Event(), list[str]()
+    thread = Thread(target=load, args=(system, api, stop, ids))
     thread.start()
     try:
+        wait_until(lambda: len(ids) > 400, within=PLENTY_S, what="there is something to examine")
         reports = [api.http.get("/api/v1/doctor", timeout=60).json() for _ in range(20)]
     finally:
         stop.set()
         thread.join()
 
     assert [[]] * 20 == [report["findings"] for report in reports]
-    assert counts[0] > 200
     # only counts may be too much in motion to be told
     denied = {one["what"] for report in reports for one in report["not_examined"]}
     assert denied <= {"counts of scheduled tasks"}
