@@ -18,6 +18,7 @@ from tests.chaos.verdict import OWN as OWN_TYPES
 from tests.simulation import tampering
 from tests.simulation.checkers.finding import is_start
 from tests.simulation.history import Exit, History
+from tests.simulation.planting import SHARED, a_copy
 
 pytestmark = pytest.mark.timeout(300)  # of which the one run takes most
 
@@ -92,44 +93,6 @@ def on_history(plant: Callable[[History], None]) -> Callable[[Outcome], None]:
     return planted
 
 
-SHARED: dict[str, tuple[Callable[[History], None], ...]] = {
-    "C1": (tampering.loses_a_task, tampering.leaves_a_task_alive),
-    "C2": (tampering.runs_a_ghost, tampering.makes_what_was_refused, tampering.answers_with_a_ghost),
-    "C3": (tampering.leaves_an_end,),
-    "C4": (tampering.skips_the_run, tampering.forgets_a_step),
-    "C5": (
-        tampering.skips_an_attempt,
-        tampering.runs_twice,
-        tampering.starts_what_another_owns,
-        tampering.runs_unstarted,
-        tampering.loses_an_attempt_of_the_living,
-        tampering.starts_what_is_to_be_cancelled,
-        tampering.starts_what_is_too_old,
-    ),
-    "C6": (tampering.starts_early, tampering.retries_too_late, tampering.delays_otherwise),
-    "C7": (tampering.leaves_a_higher_priority, tampering.takes_in_any_order),
-    "C8": (tampering.makes_two_of_a_key, tampering.forgets_a_key),
-    "C9": (
-        tampering.leaves_an_entry,
-        tampering.leaves_a_depth,
-        tampering.tells_twice,
-        tampering.tells_what_never_was,
-    ),
-    "C10": (tampering.grows,),
-    "C11": (tampering.is_never_quiet, tampering.does_not_end),
-    "C12": (tampering.is_in_two_places, tampering.is_nowhere),
-    "C13": (tampering.loses_a_letter, tampering.has_a_letter_too_many),
-    "C14": (tampering.hears_no_end, tampering.hears_in_another_order),
-    "C15": (
-        tampering.records_for_another,
-        tampering.records_what_failed_as_done,
-        tampering.records_another_failure,
-        tampering.cancels_unasked,
-        tampering.gives_up_too_soon,
-        tampering.mixes_up_results,
-    ),
-    "C17": (tampering.ends_by_surprise, tampering.fails_by_surprise),
-}
 OWN: dict[str, tuple[Callable[[Outcome], None], ...]] = {
     "C1": (loses_what_was_named,),
     "C5": (runs_again_and_again, counts_too_much, counts_nothing),
@@ -167,16 +130,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 @pytest.fixture
 def outcome(whole: Outcome) -> Outcome:
     """A copy that may be tampered with."""
-    old = whole.history
-    fields = {name: copy(getattr(old, name)) for name in old.__struct_fields__}
-    fields |= {
-        "executions": [copy(one) for one in old.executions],
-        "submissions": [copy(one) for one in old.submissions],
-        "watches": [replace(watch, heard=list(watch.heard)) for watch in old.watches],
-    }
     load = copy(whole.load)
     load.surprises = []
-    return replace(whole, history=History(**fields), load=load)
+    return replace(whole, history=a_copy(whole.history), load=load)
 
 
 @pytest.mark.parametrize(
