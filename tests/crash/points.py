@@ -212,7 +212,8 @@ POINTS = (
             F.COMMANDS_DENIED: Outcome(takes_over=True),
             F.KEYS_DENIED: Outcome(takes_over=True),
             F.KILLED_BEFORE: Outcome(takes_over=True),
-            F.KILLED_AFTER: Outcome(),
+            # it may have read the entry before it learns that there is one
+            F.KILLED_AFTER: Outcome(takes_over=True),
         },
     ),
     Point(

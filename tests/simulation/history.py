@@ -27,13 +27,17 @@ class PortCall(Struct, frozen=True):
         return f"{self.at:.6f} {self.who} {self.method}({', '.join(given)}) -> {self.answer!r}"
 
 
-class TripMade(Struct, frozen=True):
-    """One request that somebody made, whether it *is_sent*, or is known not to have been."""
+class TripMade(Struct):
+    """One request that somebody made, and when they learnt that it was refused, if they did."""
 
     at: float
     who: str
     method: str
-    is_sent: bool
+    refused_at: float | None = None
+
+    def may_be_sent(self, at: float) -> bool:
+        """Tell whether it may have reached the server, for all that who made it can know by then."""
+        return self.refused_at is None or self.refused_at > at
 
 
 class Life(Struct, kw_only=True):

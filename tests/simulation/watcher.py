@@ -28,13 +28,16 @@ class Watcher:
         self.wire = Wire(name, server=server, random=child(seed, f"{name} wire"))
         self._random = child(seed, f"{name} pace")
         self._name = name
+        self._watches: list[Watch] = []
 
     def begin(self) -> None:
         """Watch from now on."""
         self._loop.call_soon(self._begin, context=self.actor.context.copy())
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Watch no longer; what somebody slow has not taken by now, they need not have seen."""
+        for watch in self._watches:
+            watch.until = min(watch.until, self._loop.time())
         self._loop.call_soon(self.fan_out.close, context=self.actor.context.copy())
 
     def _begin(self) -> None:
@@ -51,6 +54,7 @@ class Watcher:
         for pace, longest in (("quick", 0.0), ("slow", 3.0)):
             watch = Watch(who=f"{self._name}-{pace}")
             self._history.watches.append(watch)
+            self._watches.append(watch)
             self._loop.create_task(self._watch(watch, longest))
 
     async def _watch(self, watch: Watch, longest: float) -> None:
@@ -65,7 +69,7 @@ class Watcher:
                     await self._take(tap, watch, longest)
             except TapClosed as closed:
                 watch.ending = closed.ending.value
-                watch.until = self._loop.time()
+                watch.until = min(watch.until, self._loop.time())
 
     async def _take(self, tap: Tap[Message], watch: Watch, longest: float) -> None:
         for message in await tap.take(at_most=PATIENT):

@@ -99,8 +99,9 @@ class Wire(Link):
         """Send one request, and wait for its reply as long as a driver would."""
         trip = Trip(self, call, fate=self._fate(), is_endless=method == _ENDLESS)
         sent = self._loop.time()
-        self._server.history.trips.append(TripMade(sent, self.name, method, trip.is_sent))
-        trip.depart()
+        made = TripMade(sent, self.name, method)
+        self._server.history.trips.append(made)
+        trip.depart(made)
         if method == _ENDLESS:
             self._blocking = [trip]
         try:
@@ -168,21 +169,14 @@ class Trip:
         self._work: asyncio.Task[object] | None = None
         self._overdue: Call | None = None
 
-    @property
-    def is_sent(self) -> bool:
-        """Whether it may reach the server, for all that its caller can know."""
-        return self._fate is not _Fate.REFUSED
-
-    def depart(self) -> None:
-        """Send the request."""
+    def depart(self, made: TripMade) -> None:
+        """Send the request; where it is refused instead, *made* is told when that is known."""
         limit = WAIT_TIMEOUT if self._is_endless else CALL_TIMEOUT
         self._overdue = self._loop.call_later(limit, self._fail, OutcomeUnknown(f"no answer within {limit:g} s"))
         late, self._wire.next_request_is_late = self._wire.next_request_is_late, 0.0
         way = self._wire.under_way() + late
         if self._fate is _Fate.REFUSED:
-            self._loop.call_later(
-                way, self._fail, BrokerUnavailable("the connection is refused"), context=self._context
-            )
+            self._loop.call_later(way, self._refuse, made, context=self._context)
         elif self._fate is _Fate.LOST and self._wire.server.is_down:
             self._wire.server.unaware.append(self.reset)
         elif self._fate is not _Fate.LOST:
@@ -236,6 +230,10 @@ class Trip:
             self._later(self._fail, error)
             return
         self._later(self._deliver, answer, self._wire.server.clock.now().timestamp())
+
+    def _refuse(self, made: TripMade) -> None:
+        made.refused_at = self._loop.time()
+        self._fail(BrokerUnavailable("the connection is refused"))
 
     def _later(self, callback: Callable[..., None], *arguments: object) -> None:
         self._loop.call_later(self._wire.under_way(), callback, *arguments, context=self._context)

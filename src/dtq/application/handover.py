@@ -11,7 +11,7 @@ from dtq.ports.broker import HeldLease, LeaseReport
 
 
 class Hold(Struct, frozen=True, kw_only=True):
-    """A lease to be kept until ``until``, on the monotonic clock: its task's deadline and the grace."""
+    """A lease to be kept; ``until``, on the monotonic clock, is its task's deadline and the grace."""
 
     lease: HeldLease
     until: float

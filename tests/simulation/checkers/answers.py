@@ -70,7 +70,7 @@ def _open_questions(history: History) -> Iterator[Finding]:
         begun, ended = submission.at, submission.ended_at
         made = [trip for trip in history.trips if trip.who == submission.who and trip.method == "create"]
         # it may also have gone along with what was under way already
-        if not any(trip.is_sent and begun - ANSWER_WITHIN <= trip.at <= ended for trip in made):
+        if not any(trip.may_be_sent(ended) and begun - ANSWER_WITHIN <= trip.at <= ended for trip in made):
             yield Finding("C16", None, f"nothing of it was sent, and it is told that it may be there: {submission}")
 
 

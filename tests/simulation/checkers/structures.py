@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
-from dtq.domain.outcome import WORKER_LOST
 from dtq.domain.workers import Heartbeat
-from tests.simulation.checkers.finding import Finding, ended_running
+from tests.simulation.checkers.finding import Finding, ended_running, is_start
 from tests.simulation.history import History, Step
 
 EXPECTED_ENDS = frozenset({"DRAINED", "WORK_LEFT", "HUNG", "WORKER_ID_IN_USE"})
@@ -59,15 +58,14 @@ def _told(history: History) -> Iterator[Finding]:
             yield Finding("C9", tokens[token].after.task_id, f"it was told {times} times: {tokens[token]}")
     is_calm = history.terms.is_calm and not any(one.kind == "block" for one in history.executions)
     drained = {one.who for one in history.exits if one.how == "DRAINED"}
+    runs: dict[str, str] = {}
     for token, step in tokens.items():
-        # whoever ends an attempt repeats it until it knows, and ends in order only when it does
-        is_known = is_calm or (step.who in drained and ended_running(step) and not _is_lost(step))
-        if is_known and token not in history.told:
+        # whoever ends its own attempt repeats it until it knows, and ends in order only when it does
+        is_own = ended_running(step) and step.who == runs.get(step.after.task_id)
+        if (is_calm or (is_own and step.who in drained)) and token not in history.told:
             yield Finding("C9", step.after.task_id, f"nobody was told: {step}")
-
-
-def _is_lost(step: Step) -> bool:
-    return step.after.failure is not None and step.after.failure.error_class == WORKER_LOST
+        if is_start(step):
+            runs[step.after.task_id] = step.who
 
 
 def c10_bounded(history: History) -> Iterator[Finding]:

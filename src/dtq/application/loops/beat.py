@@ -20,9 +20,10 @@ class Beat:
 
     *heartbeat* is the worker's first one, whose names and times stay as they are.
 
-    A lease is kept until its task's own deadline and a grace. If the main loop has not recorded the task by then and
-    gives no sign of life, it hangs for good: the leases are given up and *abort* ends the process. So it does where the
-    broker knows another worker of this id, and the main loop does not end although it was told.
+    A lease is kept while the main loop lives, also past its task's deadline: the outcome may wait for a broker that was
+    away. Where every deadline and its grace are over and the main loop gives no sign of life, it hangs for good: the
+    leases are given up and *abort* ends the process. So it does where the broker knows another worker of this id, and
+    the main loop does not end although it was told.
     """
 
     def __init__(
@@ -63,12 +64,10 @@ class Beat:
                 self._abort(ExitCode.HUNG)
             return
         # a task that blocks the loop within its own deadline keeps its neighbors' attempts from being recorded, too
-        is_over = all(hold.until <= now for hold in holds)
-        if holds and is_over and is_hung:
+        if holds and is_hung and all(hold.until <= now for hold in holds):
             await self._give_up(backend, holds)
             return
-        kept = () if is_over else holds
-        self._handover.on_reports(await extend(backend.broker, kept, worker=self._settings.worker_id))
+        self._handover.on_reports(await extend(backend.broker, holds, worker=self._settings.worker_id))
         await self._announce(backend)
 
     def _listen(self) -> None:
