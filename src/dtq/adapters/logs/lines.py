@@ -1,5 +1,6 @@
 """Where finished lines go: one stream, written line by line, whoever speaks and whatever becomes of the stream."""
 
+import asyncio
 import contextlib
 import threading
 from collections import deque
@@ -7,13 +8,17 @@ from typing import TextIO
 
 
 class Lines:
-    """Writes lines to a stream. Never raises: a line that nobody can read is no reason to stop work."""
+    """Writes lines to a stream. Never raises: a line that nobody can read is no reason to stop work.
+
+    What is said within one turn of the main thread's event loop is flushed together, at its end.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._lock = threading.RLock()
         self._waiting = deque[str]()
         self._is_writing = False
+        self._flushing: asyncio.AbstractEventLoop | None = None
 
     def warning(self, line: str) -> None:
         """Write a line, and what was said while it was written after it.
@@ -38,4 +43,23 @@ class Lines:
         # the reader may be gone, or the stream closed or taken away
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             self._stream.write(line + "\n")
+            if not self._flushes_soon():
+                self._stream.flush()
+
+    def _flushes_soon(self) -> bool:
+        """Have all flushed at the end of this turn, where there is one; another thread may be all that still moves."""
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if self._flushing is not loop:
+            self._flushing = loop
+            loop.call_soon(self._flush)
+        return True
+
+    def _flush(self) -> None:
+        self._flushing = None
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
             self._stream.flush()

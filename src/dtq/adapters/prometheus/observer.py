@@ -20,12 +20,8 @@ PROOFS: Final = frozenset({"queue_full", "idempotency"})
 """The reasons of a refusal that only a registered queue can give."""
 
 
-def _each(kind: EventType) -> Amount:
-    return lambda change: 1 if _is(change, kind) else None
-
-
-def _is(change: Change, kind: EventType) -> bool:
-    return change.event is not None and change.event.type is kind
+def _once(_: Change) -> float:
+    return 1
 
 
 def _completed(change: Change) -> float | None:
@@ -39,7 +35,7 @@ def _attempted(change: Change) -> float | None:
 
 def _wait(change: Change) -> float | None:
     before, after = change.before, change.after
-    if not _is(change, EventType.TASK_STARTED) or before is None or after.started_at is None:
+    if before is None or after.started_at is None:
         return None
     # a record that was rebuilt does not tell of earlier starts
     is_first = before.is_stored and before.started_at is None and before.requeued_at is None
@@ -48,13 +44,9 @@ def _wait(change: Change) -> float | None:
 
 def _duration(change: Change) -> float | None:
     task = change.after
-    if not _is(change, EventType.TASK_SUCCEEDED) or task.finished_at is None:
+    if task.finished_at is None:
         return None
     return _seconds(task.finished_at - max(task.created_at, task.requeued_at or task.created_at))
-
-
-def _retry_delay(change: Change) -> float | None:
-    return _seconds(change.after.retry_delay) if _is(change, EventType.TASK_RETRY_SCHEDULED) else None
 
 
 def _seconds(duration: timedelta | None) -> float | None:
@@ -62,21 +54,25 @@ def _seconds(duration: timedelta | None) -> float | None:
     return None if duration is None else max(0.0, duration.total_seconds())
 
 
-_TABLE: Final[Mapping[str, Amount]] = {
+_OF_EACH: Final[Mapping[EventType, Mapping[str, Amount]]] = {
+    EventType.TASK_STARTED: {"dtq_tasks_started_total": _once, "dtq_task_wait_seconds": _wait},
+    EventType.TASK_SUCCEEDED: {"dtq_tasks_succeeded_total": _once, "dtq_task_duration_seconds": _duration},
+    EventType.TASK_FAILED: {"dtq_tasks_failed_total": _once},
+    EventType.TASK_RETRY_SCHEDULED: {
+        "dtq_tasks_retried_total": _once,
+        "dtq_retry_delay_seconds": lambda change: _seconds(change.after.retry_delay),
+    },
+    EventType.TASK_DEAD_LETTERED: {"dtq_tasks_dead_lettered_total": _once},
+}
+"""What a change adds to which metric where it has this event, whoever observes it."""
+
+_OF_ALL: Final[Mapping[str, Amount]] = {
     "dtq_tasks_submitted_total": lambda change: 1 if change.starts_life else None,
-    "dtq_tasks_started_total": _each(EventType.TASK_STARTED),
-    "dtq_tasks_succeeded_total": _each(EventType.TASK_SUCCEEDED),
-    "dtq_tasks_failed_total": _each(EventType.TASK_FAILED),
-    "dtq_tasks_retried_total": _each(EventType.TASK_RETRY_SCHEDULED),
-    "dtq_tasks_dead_lettered_total": _each(EventType.TASK_DEAD_LETTERED),
     "dtq_tasks_completed_total": _completed,
     "dtq_task_attempts_total": _attempted,
-    "dtq_task_duration_seconds": _duration,
     "dtq_task_execution_seconds": lambda change: _seconds(change.ran),
-    "dtq_task_wait_seconds": _wait,
-    "dtq_retry_delay_seconds": _retry_delay,
 }
-"""What each change adds to which metric, whoever observes it."""
+"""The same, whatever its event is."""
 
 _LABELS: Final = {metric.name: metric.labels for metric in METRICS}
 
@@ -97,11 +93,13 @@ class MetricsObserver:
         self._worker_id = worker_id
         # finding a series takes longer than adding to it
         self._series: dict[tuple[str, ...], Callable[[float], None]] = {}
-        self._rules = [(amount, name) for name, amount in self._table().items() if name in instruments]
+        self._rules = self._known({**_OF_ALL, "dtq_worker_tasks_total": self._own_attempt})
+        self._rules_of = {kind: [*self._rules, *self._known(table)] for kind, table in _OF_EACH.items()}
 
     def committed(self, change: Change) -> None:
         values = None
-        for amount, name in self._rules:
+        rules = self._rules if change.event is None else self._rules_of.get(change.event.type, self._rules)
+        for amount, name in rules:
             value = amount(change)
             if value is not None:
                 values = values or self._values(change)
@@ -120,8 +118,9 @@ class MetricsObserver:
         """Count a request to the broker's server; on any thread."""
         self._increase(OPERATIONS, operation, result)
 
-    def _table(self) -> Mapping[str, Amount]:
-        return {**_TABLE, "dtq_worker_tasks_total": self._own_attempt}
+    def _known(self, table: Mapping[str, Amount]) -> Sequence[tuple[Amount, str]]:
+        """Return the rules of the metrics that this process has."""
+        return [(amount, name) for name, amount in table.items() if name in self._instruments]
 
     def _own_attempt(self, change: Change) -> float | None:
         # what a lost worker left behind is ended by another one, and counted for neither
