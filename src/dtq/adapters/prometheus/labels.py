@@ -30,8 +30,9 @@ class Labels:
 
     def queue(self, name: str) -> str:
         """Return the label of a queue that is known to be registered."""
-        if name not in self._queues:
-            self.learn((QueueName(name),))
+        if name in self._queues:
+            return name
+        self.learn((QueueName(name),))
         return name if name in self._queues else OTHER
 
     def claimed_queue(self, name: object) -> str:

@@ -1,36 +1,54 @@
-"""MetricsObserver: what happens, counted and measured by one table."""
+"""MetricsObserver: what happens, counted and measured by two tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Final
-
-from prometheus_client import Counter, Histogram
+from threading import Lock
+from typing import Final, NamedTuple
 
 from dtq.adapters.prometheus.definitions import METRICS, OPERATIONS, REJECTED
 from dtq.adapters.prometheus.labels import Labels
+from dtq.adapters.prometheus.series import Count, Counter, Histogram, LabelValues, Spread
 from dtq.domain.change import Change
 from dtq.domain.events import Event, EventType
-
-Amount = Callable[[Change], float | None]
-"""How much a change adds to a metric; None where it is none of its business."""
-
-Instrument = Counter | Histogram
+from dtq.domain.outcome import AttemptResult
+from dtq.domain.status import TERMINAL, TaskStatus
 
 PROOFS: Final = frozenset({"queue_full", "idempotency"})
 """The reasons of a refusal that only a registered queue can give."""
 
 
-def _once(_: Change) -> float:
-    return 1
+class _Step(NamedTuple):
+    """What steps have in common that add to the same series; all its values are of a bounded number."""
+
+    event: EventType | None
+    was: TaskStatus | None
+    status: TaskStatus
+    result: AttemptResult | None
+    is_own: bool
+    queue: str
+    task_type: str
 
 
-def _completed(change: Change) -> float | None:
-    is_new = change.before is None or not change.before.is_terminal
-    return 1 if change.after.is_terminal and is_new else None
+class _Tally(NamedTuple):
+    """The series that one kind of step adds to."""
+
+    counts: tuple[Count, ...]
+    spreads: tuple[tuple["Amount", Spread], ...]
 
 
-def _attempted(change: Change) -> float | None:
-    return 1 if change.attempt_result else None
+Counts = Callable[[_Step], bool]
+"""Whether a counter counts such a step."""
+
+Amount = Callable[[Change], float | None]
+"""What a histogram measures of a change; None where there is nothing to measure."""
+
+
+def _on(kind: EventType) -> Counts:
+    return lambda step: step.event is kind
+
+
+def _completed(step: _Step) -> bool:
+    return step.status in TERMINAL and step.was not in TERMINAL
 
 
 def _wait(change: Change) -> float | None:
@@ -54,56 +72,73 @@ def _seconds(duration: timedelta | None) -> float | None:
     return None if duration is None else max(0.0, duration.total_seconds())
 
 
-_OF_EACH: Final[Mapping[EventType, Mapping[str, Amount]]] = {
-    EventType.TASK_STARTED: {"dtq_tasks_started_total": _once, "dtq_task_wait_seconds": _wait},
-    EventType.TASK_SUCCEEDED: {"dtq_tasks_succeeded_total": _once, "dtq_task_duration_seconds": _duration},
-    EventType.TASK_FAILED: {"dtq_tasks_failed_total": _once},
-    EventType.TASK_RETRY_SCHEDULED: {
-        "dtq_tasks_retried_total": _once,
-        "dtq_retry_delay_seconds": lambda change: _seconds(change.after.retry_delay),
-    },
-    EventType.TASK_DEAD_LETTERED: {"dtq_tasks_dead_lettered_total": _once},
-}
-"""What a change adds to which metric where it has this event, whoever observes it."""
-
-_OF_ALL: Final[Mapping[str, Amount]] = {
-    "dtq_tasks_submitted_total": lambda change: 1 if change.starts_life else None,
+_COUNTED: Final[Mapping[str, Counts]] = {
+    "dtq_tasks_submitted_total": lambda step: step.was is None,
+    "dtq_tasks_started_total": _on(EventType.TASK_STARTED),
+    "dtq_tasks_succeeded_total": _on(EventType.TASK_SUCCEEDED),
+    "dtq_tasks_failed_total": _on(EventType.TASK_FAILED),
+    "dtq_tasks_retried_total": _on(EventType.TASK_RETRY_SCHEDULED),
+    "dtq_tasks_dead_lettered_total": _on(EventType.TASK_DEAD_LETTERED),
     "dtq_tasks_completed_total": _completed,
-    "dtq_task_attempts_total": _attempted,
-    "dtq_task_execution_seconds": lambda change: _seconds(change.ran),
+    "dtq_task_attempts_total": lambda step: step.result is not None,
+    # what a lost worker left behind is ended by another one, and counted for neither
+    "dtq_worker_tasks_total": lambda step: step.result is not None and step.is_own,
 }
-"""The same, whatever its event is."""
+"""Which steps a counter counts."""
+
+_MEASURED: Final[Mapping[str, tuple[EventType, Amount]]] = {
+    "dtq_task_wait_seconds": (EventType.TASK_STARTED, _wait),
+    "dtq_task_duration_seconds": (EventType.TASK_SUCCEEDED, _duration),
+    "dtq_task_execution_seconds": (EventType.TASK_SUCCEEDED, lambda change: _seconds(change.ran)),
+    "dtq_retry_delay_seconds": (EventType.TASK_RETRY_SCHEDULED, lambda change: _seconds(change.after.retry_delay)),
+}
+"""What a histogram measures of the steps that have this event."""
 
 _LABELS: Final = {metric.name: metric.labels for metric in METRICS}
 
 
-def _growth(instrument: Instrument, labels: Sequence[str]) -> Callable[[float], None]:
-    """Return what adds to one series."""
-    if isinstance(instrument, Histogram):
-        return instrument.labels(*labels).observe
-    return instrument.labels(*labels).inc
-
-
 class MetricsObserver:
-    """Counts what it is told of, in those of *instruments* that its process has."""
+    """Counts what it is told of, in those of *counters* and *histograms* that its process has; *lock* is theirs."""
 
-    def __init__(self, instruments: Mapping[str, Instrument], *, labels: Labels, worker_id: str | None) -> None:
-        self._instruments = instruments
+    def __init__(
+        self,
+        counters: Mapping[str, Counter],
+        histograms: Mapping[str, Histogram],
+        *,
+        lock: Lock,
+        labels: Labels,
+        worker_id: str | None,
+    ) -> None:
+        self._counters = counters
+        self._histograms = histograms
+        self._lock = lock
         self._labels = labels
         self._worker_id = worker_id
-        # finding a series takes longer than adding to it
-        self._series: dict[tuple[str, ...], Callable[[float], None]] = {}
-        self._rules = self._known({**_OF_ALL, "dtq_worker_tasks_total": self._own_attempt})
-        self._rules_of = {kind: [*self._rules, *self._known(table)] for kind, table in _OF_EACH.items()}
+        # finding the series takes longer than adding to them
+        self._tallies: dict[tuple[object, ...], _Tally] = {}
 
     def committed(self, change: Change) -> None:
-        values = None
-        rules = self._rules if change.event is None else self._rules_of.get(change.event.type, self._rules)
-        for amount, name in rules:
-            value = amount(change)
-            if value is not None:
-                values = values or self._values(change)
-                self._add(name, value, values)
+        before, after, event = change.before, change.after, change.event
+        step = (
+            None if event is None else event.type,
+            None if before is None else before.status,
+            after.status,
+            change.attempt_result,
+            before is not None and before.worker_id == self._worker_id,
+            self._labels.queue(after.queue),
+            self._labels.task_type(after.task_type),
+        )
+        with self._lock:
+            tally = self._tallies.get(step)
+            if tally is None:
+                tally = self._tallies[step] = self._tally(_Step(*step))
+            counts, spreads = tally
+            for count in counts:
+                count.total += 1
+            for amount, spread in spreads:
+                value = amount(change)
+                if value is not None:
+                    spread.add(value)
 
     def happened(self, event: Event) -> None:
         """No metric counts what belongs to no task."""
@@ -118,40 +153,40 @@ class MetricsObserver:
         """Count a request to the broker's server; on any thread."""
         self._increase(OPERATIONS, operation, result)
 
-    def _known(self, table: Mapping[str, Amount]) -> Sequence[tuple[Amount, str]]:
-        """Return the rules of the metrics that this process has."""
-        return [(amount, name) for name, amount in table.items() if name in self._instruments]
-
-    def _own_attempt(self, change: Change) -> float | None:
-        # what a lost worker left behind is ended by another one, and counted for neither
-        is_own = change.before is not None and change.before.worker_id == self._worker_id
-        return _attempted(change) if is_own else None
-
     def _rejected(self, queue: object, *, reason: str) -> None:
         if isinstance(queue, str) and reason in PROOFS:
             queue = self._labels.queue(queue)
         self._increase(REJECTED, self._labels.claimed_queue(queue), reason)
 
     def _increase(self, name: str, *labels: str) -> None:
-        if name in self._instruments:
-            self._grow((name, *labels), 1)
+        counter = self._counters.get(name)
+        if counter is not None:
+            with self._lock:
+                counter.of(labels).total += 1
 
-    def _add(self, name: str, value: float, values: Mapping[str, str]) -> None:
-        self._grow((name, *[values[label] for label in _LABELS[name]]), value)
+    def _tally(self, step: _Step) -> _Tally:
+        values = self._values(step)
+        counters = [name for name, counts in _COUNTED.items() if name in self._counters and counts(step)]
+        histograms = [
+            (amount, name)
+            for name, (event, amount) in _MEASURED.items()
+            if name in self._histograms and event is step.event
+        ]
+        return _Tally(
+            counts=tuple(self._counters[name].of(_labels_of(name, values)) for name in counters),
+            spreads=tuple((amount, self._histograms[name].of(_labels_of(name, values))) for amount, name in histograms),
+        )
 
-    def _grow(self, series: tuple[str, ...], value: float) -> None:
-        grow = self._series.get(series)
-        if grow is None:
-            name, *labels = series
-            grow = self._series[series] = _growth(self._instruments[name], labels)
-        grow(value)
-
-    def _values(self, change: Change) -> Mapping[str, str]:
+    def _values(self, step: _Step) -> Mapping[str, str]:
         """Return what each label would have for a value."""
         return {
-            "queue": self._labels.queue(change.after.queue),
-            "task_type": self._labels.task_type(change.after.task_type),
-            "status": change.after.status.value,
-            "result": str(change.attempt_result),
+            "queue": step.queue,
+            "task_type": step.task_type,
+            "status": step.status.value,
+            "result": str(step.result),
             "worker_id": str(self._worker_id),
         }
+
+
+def _labels_of(name: str, values: Mapping[str, str]) -> LabelValues:
+    return tuple(values[label] for label in _LABELS[name])
