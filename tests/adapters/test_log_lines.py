@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any
@@ -96,6 +97,16 @@ async def test_lines_of_handlers_that_run_together_name_each_its_own_task(log: L
     assert {(one, one) for one in ids} == said
     assert {"say.async"} == {line["task_type"] for line in log.lines}
     assert {} == get_contextvars()
+
+
+def test_a_handler_that_was_left_behind_takes_nothing_from_where_it_is_closed() -> None:
+    left_behind = function_of("say.async")({"word": "hello"}, context())
+    copy_context().run(left_behind.send, None)
+
+    with bound_contextvars(task_id="another"):
+        left_behind.close()
+
+        assert {"task_id": "another"} == get_contextvars()
 
 
 def test_the_handlers_in_context_are_the_same_handlers() -> None:

@@ -1,35 +1,71 @@
 """Lines that name the task whose handler writes them."""
 
 import inspect
-from contextlib import AbstractContextManager
+from contextvars import ContextVar, Token
+from typing import Any
 
 import msgspec
-import structlog
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from dtq.handlers import Handler, Registry, TaskContext
+
+Tokens = tuple[Token[Any], ...]
+"""What takes back what was bound for one call."""
 
 
 def in_context(registry: Registry) -> Registry:
     """Return the same handlers, whose log lines name the task and the attempt that they run."""
-    return Registry(map(_in_context, registry))
+    surroundings = _Surroundings()
+    return Registry(_in_context(handler, surroundings=surroundings) for handler in registry)
 
 
-def _in_context(handler: Handler) -> Handler:
-    function = handler.function
+class _Surroundings:
+    """The variables that structlog keeps for the fields of a task, asked for once and not by name at each call."""
+
+    def __init__(self) -> None:
+        tokens = bind_contextvars(task_id=None, task_type=None, queue=None, attempt=None, worker_id=None)
+        reset_contextvars(**tokens)
+        self._task_id: ContextVar[Any] = tokens["task_id"].var
+        self._task_type: ContextVar[Any] = tokens["task_type"].var
+        self._queue: ContextVar[Any] = tokens["queue"].var
+        self._attempt: ContextVar[Any] = tokens["attempt"].var
+        self._worker_id: ContextVar[Any] = tokens["worker_id"].var
+
+    def bind(self, task_type: str, ctx: TaskContext) -> Tokens:
+        return (
+            self._task_id.set(ctx.task_id),
+            self._task_type.set(task_type),
+            self._queue.set(ctx.queue),
+            self._attempt.set(ctx.attempt),
+            self._worker_id.set(ctx.worker_id),
+        )
+
+
+def _in_context(handler: Handler, *, surroundings: _Surroundings) -> Handler:
+    name, function, bind = handler.name, handler.function, surroundings.bind
 
     def bound(payload: object, ctx: TaskContext) -> object:
-        with _bound(handler, ctx):
+        tokens = bind(name, ctx)
+        try:
             return function(payload, ctx)
+        finally:
+            _unbind(tokens)
 
     async def bound_async(payload: object, ctx: TaskContext) -> object:
-        with _bound(handler, ctx):
+        tokens = bind(name, ctx)
+        try:
             returned = function(payload, ctx)
             return await returned if inspect.isawaitable(returned) else returned
+        finally:
+            _unbind(tokens)
 
     return msgspec.structs.replace(handler, function=bound_async if handler.is_async else bound)
 
 
-def _bound(handler: Handler, ctx: TaskContext) -> AbstractContextManager[None]:
-    return structlog.contextvars.bound_contextvars(
-        task_id=ctx.task_id, task_type=handler.name, queue=ctx.queue, attempt=ctx.attempt, worker_id=ctx.worker_id
-    )
+def _unbind(tokens: Tokens) -> None:
+    try:
+        for token in tokens:
+            token.var.reset(token)
+    except ValueError:
+        # a handler that was left behind is closed in another context, in which nothing was bound
+        return

@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from typing import TextIO
+from typing import Final, TextIO
+
+_UNREAD: Final = (OSError, ValueError, RuntimeError)
+"""What a stream raises whose reader is gone, or that was closed or taken away."""
 
 
 class Lines:
@@ -40,26 +43,28 @@ class Lines:
     debug = info = error = critical = warning
 
     def _write(self, line: str) -> None:
-        # the reader may be gone, or the stream closed or taken away
-        with contextlib.suppress(OSError, ValueError, RuntimeError):
+        try:
             self._stream.write(line + "\n")
             if not self._flushes_soon():
                 self._stream.flush()
+        except _UNREAD:
+            return
 
     def _flushes_soon(self) -> bool:
         """Have all flushed at the end of this turn, where there is one; another thread may be all that still moves."""
-        if threading.current_thread() is not threading.main_thread():
-            return False
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        if self._flushing is not loop:
-            self._flushing = loop
-            loop.call_soon(self._flush)
+        if self._flushing is loop:
+            return True
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        self._flushing = loop
+        loop.call_soon(self._flush)
         return True
 
     def _flush(self) -> None:
         self._flushing = None
-        with contextlib.suppress(OSError, ValueError, RuntimeError):
+        with contextlib.suppress(*_UNREAD):
             self._stream.flush()
