@@ -10,7 +10,7 @@ from structlog.contextvars import bound_contextvars
 
 from dtq.adapters.logs import LogObserver
 from dtq.adapters.logs import observer as observers
-from dtq.adapters.logs.brief import brief
+from dtq.adapters.logs.brief import brief, stamp
 from dtq.domain.change import Change
 from dtq.domain.delivery import Claim, FailurePolicy, finish, start
 from dtq.domain.outcome import Outcome
@@ -83,9 +83,21 @@ def test_what_goes_on_around_it_is_in_the_line(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_steps_as_they_should_be_have_lines_made_in_this_way(form: str) -> None:
-    make = brief(service="worker", worker_id=WORKER, as_json=form == "json")
+    make = brief(service="worker", worker_id=WORKER, as_json=form == "json", warned_of=())
     assert make(CHANGES["started"]) is not None
     assert make(CHANGES["succeeded"]) is not None
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "expected"),
+    [
+        (1_767_323_045_678_901_234, "2026-01-02T03:04:05.678901Z"),
+        (1_767_323_045_000_001_000, "2026-01-02T03:04:05.000001Z"),
+        (1_767_323_045_000_000_999, "2026-01-02T03:04:05Z"),
+    ],
+)
+def test_times_read_as_those_of_the_processors(nanoseconds: int, expected: str) -> None:
+    assert expected == stamp(nanoseconds)
 
 
 @pytest.mark.parametrize("level", ["WARNING", "ERROR"])

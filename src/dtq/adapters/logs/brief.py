@@ -4,7 +4,7 @@ They read as the processors would make them; whatever is unusual about a step is
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -14,6 +14,7 @@ from typing import Final
 from structlog.contextvars import get_contextvars
 
 from dtq.domain.change import Change
+from dtq.domain.events import EventType
 from dtq.domain.task import Task
 
 SAID: Final = "task changed"
@@ -28,13 +29,13 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:-]*")
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def brief(*, service: str, worker_id: str | None, as_json: bool) -> Brief:
-    """Return what makes such lines, in JSON or for people to read."""
+def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Collection[EventType]) -> Brief:
+    """Return what makes such lines, in JSON or for people to read; of no event in *warned_of*."""
     template, filled = (_json_template, _json_line) if as_json else (_readable_template, _readable)
 
     @lru_cache(_KINDS)
-    def common(event: str, status: str, queue: str, task_type: str, worker: str) -> str | None:
-        if not _PLAIN.fullmatch(f"{service}{queue}{task_type}{worker}"):
+    def common(event: EventType, status: str, queue: str, task_type: str, worker: str) -> str | None:
+        if event in warned_of or not _PLAIN.fullmatch(f"{service}{queue}{task_type}{worker}"):
             return None
         return template(event=event, status=status, queue=queue, task_type=task_type, service=service, worker=worker)
 
@@ -46,7 +47,7 @@ def brief(*, service: str, worker_id: str | None, as_json: bool) -> Brief:
         if worker is None or not _PLAIN.fullmatch(task.task_id) or _is_surrounded():
             return None
         known = common(event.type, task.status, task.queue, task.task_type, worker)
-        return None if known is None else filled(known, task)
+        return None if known is None else filled(known, stamp(time_ns()), task)
 
     return line
 
@@ -63,9 +64,9 @@ def _readable_template(*, event: str, status: str, queue: str, task_type: str, s
     )
 
 
-def _readable(template: str, task: Task) -> str:
+def _readable(template: str, now: str, task: Task) -> str:
     ran = "" if task.duration is None else f"duration_ms={task.duration // _MILLISECOND} "
-    return template % (_now(), task.attempt, ran, task.task_id)
+    return template % (now, task.attempt, ran, task.task_id)
 
 
 def _json_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str) -> str:
@@ -76,16 +77,17 @@ def _json_template(*, event: str, status: str, queue: str, task_type: str, servi
     )
 
 
-def _json_line(template: str, task: Task) -> str:
+def _json_line(template: str, now: str, task: Task) -> str:
     ran = "null" if task.duration is None else task.duration // _MILLISECOND
-    return template % (_now(), task.task_id, task.attempt, ran)
+    return template % (now, task.task_id, task.attempt, ran)
 
 
-def _now() -> str:
-    second, microsecond = divmod(time_ns() // 1000, 1_000_000)
-    return f"{_second(second)}.{microsecond:06}Z" if microsecond else f"{_second(second)}Z"
+def stamp(nanoseconds: int) -> str:
+    """Return a time since the epoch as the processors write it, to the microsecond, and without a fraction of zero."""
+    digits = str(nanoseconds)
+    return f"{_second(digits[:-9])}.{digits[-9:-3]}Z".replace(".000000Z", "Z")
 
 
 @lru_cache(2)
-def _second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
+def _second(digits: str) -> str:
+    return datetime.fromtimestamp(int(digits), UTC).isoformat().removesuffix("+00:00")

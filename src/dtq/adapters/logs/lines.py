@@ -29,11 +29,12 @@ class Lines:
         Python collects garbage whenever it likes, in the midst of a write too, and what it finds may speak in its turn.
         """
         with self._lock:
-            self._waiting.append(line)
             if self._is_writing:
+                self._waiting.append(line)
                 return
             self._is_writing = True
             try:
+                self._write(line)
                 while self._waiting:
                     self._write(self._waiting.popleft())
             finally:

@@ -39,9 +39,12 @@ class LogObserver:
         worker_id: str | None = None,
     ) -> None:
         self._processors = processors(service=service, worker_id=worker_id, as_json=as_json, colors=colors)
-        # colors are for a person who looks on, and for whom the processors are fast enough
-        self._brief = _none if colors and not as_json else brief(service=service, worker_id=worker_id, as_json=as_json)
         self._lowest = logging.getLevelNamesMapping()[level]
+        # colors are for a person who looks on, and for whom the processors are fast enough
+        is_brief = self._lowest <= logging.INFO and (as_json or not colors)
+        self._brief = (
+            brief(service=service, worker_id=worker_id, as_json=as_json, warned_of=_WORRYING) if is_brief else _none
+        )
         self._kind = bound_logger(level)
         self._writer = Lines(stream)
         self._log = structlog.wrap_logger(
@@ -53,14 +56,14 @@ class LogObserver:
         )
 
     def committed(self, change: Change) -> None:
+        line = self._brief(change)
+        if line is not None:
+            self._writer.info(line)
+            return
         task, event = change.after, change.event
         kind = None if event is None else event.type
         level = logging.WARNING if kind in _WORRYING else logging.INFO
         if level < self._lowest:
-            return
-        line = self._brief(change) if level == logging.INFO else None
-        if line is not None:
-            self._writer.info(line)
             return
         worker = None if event is None else event.worker_id
         self._log.log(
