@@ -47,7 +47,9 @@ def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Coll
         if worker is None or not _PLAIN.fullmatch(task.task_id) or _is_surrounded():
             return None
         known = common(event.type, task.status, task.queue, task.task_type, worker)
-        return None if known is None else filled(known, stamp(time_ns()), task)
+        second, microsecond = divmod(time_ns() // 1000, 1_000_000)
+        # the processors leave a fraction out that is zero
+        return filled(known, _second(second), microsecond, task) if known and microsecond else None
 
     return line
 
@@ -59,35 +61,29 @@ def _is_surrounded() -> bool:
 
 def _readable_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str) -> str:
     return (
-        f"%s [info] {SAID} attempt=%d %sevent_type={event} queue={queue} service={service} status={status} "
+        f"%s.%06dZ [info] {SAID} attempt=%d %sevent_type={event} queue={queue} service={service} status={status} "
         f"task_id=%s task_type={task_type} worker_id={worker}"
     )
 
 
-def _readable(template: str, now: str, task: Task) -> str:
+def _readable(template: str, second: str, microsecond: int, task: Task) -> str:
     ran = "" if task.duration is None else f"duration_ms={task.duration // _MILLISECOND} "
-    return template % (now, task.attempt, ran, task.task_id)
+    return template % (second, microsecond, task.attempt, ran, task.task_id)
 
 
 def _json_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str) -> str:
     return (
-        f'{{"timestamp":"%s","level":"info","service":"{service}","worker_id":"{worker}","task_id":"%s",'
+        f'{{"timestamp":"%s.%06dZ","level":"info","service":"{service}","worker_id":"{worker}","task_id":"%s",'
         f'"task_type":"{task_type}","queue":"{queue}","attempt":%d,"status":"{status}","duration_ms":%s,'
         f'"event_type":"{event}","event":"{SAID}"}}'
     )
 
 
-def _json_line(template: str, now: str, task: Task) -> str:
+def _json_line(template: str, second: str, microsecond: int, task: Task) -> str:
     ran = "null" if task.duration is None else task.duration // _MILLISECOND
-    return template % (now, task.task_id, task.attempt, ran)
-
-
-def stamp(nanoseconds: int) -> str:
-    """Return a time since the epoch as the processors write it, to the microsecond, and without a fraction of zero."""
-    digits = str(nanoseconds)
-    return f"{_second(digits[:-9])}.{digits[-9:-3]}Z".replace(".000000Z", "Z")
+    return template % (second, microsecond, task.task_id, task.attempt, ran)
 
 
 @lru_cache(2)
-def _second(digits: str) -> str:
-    return datetime.fromtimestamp(int(digits), UTC).isoformat().removesuffix("+00:00")
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
