@@ -1,7 +1,4 @@
-import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -217,33 +214,6 @@ def test_requests_to_redis_count_by_operation_and_result() -> None:
         assert expected == scraped(metrics).of("dtq_redis_operations_total")
 
 
-def test_what_threads_count_together_is_counted_once_and_seen_whole() -> None:
-    metrics = metrics_of(Role.WORKER)
-    each, threads = 2_000, 4
-    change = finished(Succeeded(result="1", ran=SECOND))
-
-    def count(_: int) -> None:
-        for _ in range(each):
-            metrics.observer.operation("commit", "ok")
-            metrics.observer.committed(change)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            counting = [pool.submit(count, number) for number in range(threads)]
-            while not all(one.done() for one in counting):
-                seen = scraped(metrics)
-                assert seen.of("dtq_task_execution_seconds_sum") == seen.of("dtq_task_execution_seconds_count")
-    finally:
-        sys.setswitchinterval(interval)
-
-    shown = scraped(metrics)
-    assert {("commit", "ok"): each * threads} == shown.of("dtq_redis_operations_total")
-    assert {(QUEUE, TASK_TYPE): each * threads} == shown.of("dtq_tasks_succeeded_total")
-    assert {(QUEUE, TASK_TYPE): each * threads} == shown.of("dtq_task_execution_seconds_count")
-
-
 def a_survey(**changes: Any) -> Survey:
     figures = [QueueFigures(queue=QUEUE, depth=7, pending=2)]
     return replace(Survey(queues=figures, scheduled=4, dead_letters=3, heartbeats=[]), **changes)
@@ -291,23 +261,3 @@ def test_the_gauges_of_a_process_are_asked_for_at_each_scrape() -> None:
     name = "dtq_event_loop_lag_seconds"
     assert ({(): 0.5}, {(): 0.25}) == (first.of(name), second.of(name))
     assert ({(WORKER,): 3}, {(WORKER,): 0}) == (first.of("dtq_worker_inflight"), second.of("dtq_worker_inflight"))
-
-
-def test_durations_of_an_hour_have_buckets() -> None:
-    shown = after(finished(Succeeded(result="1", ran=timedelta(hours=1))))
-
-    buckets = shown.of("dtq_task_execution_seconds_bucket")
-    assert (0, 1) == (buckets["1800.0", QUEUE, TASK_TYPE], buckets["3600.0", QUEUE, TASK_TYPE])
-
-
-def test_what_is_longer_than_all_buckets_is_counted_beyond_them() -> None:
-    shown = after(finished(Succeeded(result="1", ran=timedelta(hours=1, milliseconds=1))))
-
-    buckets = shown.of("dtq_task_execution_seconds_bucket")
-    assert (0, 1) == (buckets["3600.0", QUEUE, TASK_TYPE], buckets["+Inf", QUEUE, TASK_TYPE])
-
-
-def test_a_histogram_without_a_value_is_not_shown() -> None:
-    shown = after(started(a_task(started_at=NOW, attempt=1)))
-
-    assert {} == shown.of("dtq_task_wait_seconds_bucket")
