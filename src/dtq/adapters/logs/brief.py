@@ -5,7 +5,6 @@ They read as the processors would make them; whatever is unusual about a step is
 
 import re
 from collections.abc import Callable, Collection
-from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from time import time_ns  # noqa: TID251 - a line tells its own time, as those of the processors do
@@ -44,7 +43,7 @@ def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Coll
         if event is None or task.failure is not None or change.audit is not None:
             return None
         worker = event.worker_id or worker_id
-        if worker is None or not _PLAIN.fullmatch(task.task_id) or _is_surrounded():
+        if worker is None or not _PLAIN.fullmatch(task.task_id) or get_contextvars():
             return None
         known = common(event.type, task.status, task.queue, task.task_type, worker)
         second, microsecond = divmod(time_ns() // 1000, 1_000_000)
@@ -52,11 +51,6 @@ def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Coll
         return filled(known, _second(second), microsecond, task) if known and microsecond else None
 
     return line
-
-
-def _is_surrounded() -> bool:
-    """Tell whether something goes on around the line that it must name; most often there is no context at all."""
-    return bool(copy_context()) and bool(get_contextvars())
 
 
 def _readable_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str) -> str:
