@@ -1,17 +1,15 @@
 """The metrics of one process, in one registry of its own."""
 
 from collections.abc import Callable, Collection
-from threading import Lock
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from dtq.adapters.prometheus.definitions import INFLIGHT, LAG, METRICS, Kind, Metric, Role
+from dtq.adapters.prometheus.definitions import BUCKETS, INFLIGHT, LAG, METRICS, Kind, Metric, Role
 from dtq.adapters.prometheus.gauges import TABLE, ClusterGauges
 from dtq.adapters.prometheus.labels import Labels
 from dtq.adapters.prometheus.observer import MetricsObserver
-from dtq.adapters.prometheus.series import Counter, Histogram
 from dtq.ports.survey import Survey
 
 
@@ -29,6 +27,8 @@ class Metrics:
         max_queues: int,
         worker_id: str | None,
     ) -> None:
+        # each counter would come with a gauge that tells when it was made
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library does not type it
         self._registry = registry
         self._worker_id = worker_id
         self._labels = Labels(task_types=task_types, max_queues=max_queues)
@@ -37,14 +37,9 @@ class Metrics:
             registry.register(self._cluster)
         own = [metric for metric in METRICS if role in metric.roles and metric.name not in TABLE]
         self._gauges = {metric.name: _gauge(metric, registry) for metric in own if metric.kind is Kind.GAUGE}
-        lock = Lock()
-        counters = {metric.name: Counter(metric, lock=lock) for metric in own if metric.kind is Kind.COUNTER}
-        histograms = {metric.name: Histogram(metric, lock=lock) for metric in own if metric.kind is Kind.HISTOGRAM}
-        for instrument in (*counters.values(), *histograms.values()):
-            registry.register(instrument)
-        self.observer: Final = MetricsObserver(
-            counters, histograms, lock=lock, labels=self._labels, worker_id=worker_id
-        )
+        counters = {metric.name: _counter(metric, registry) for metric in own if metric.kind is Kind.COUNTER}
+        histograms = {metric.name: _histogram(metric, registry) for metric in own if metric.kind is Kind.HISTOGRAM}
+        self.observer: Final = MetricsObserver(counters, histograms, labels=self._labels, worker_id=worker_id)
 
     def watch_loop(self, lag: Callable[[], float]) -> None:
         """Show what *lag* returns, in seconds; it is called on any thread."""
@@ -67,3 +62,11 @@ class Metrics:
 
 def _gauge(metric: Metric, registry: CollectorRegistry) -> Gauge:
     return Gauge(metric.name, metric.meaning, metric.labels, registry=registry)
+
+
+def _counter(metric: Metric, registry: CollectorRegistry) -> Counter:
+    return Counter(metric.name, metric.meaning, metric.labels, registry=registry)
+
+
+def _histogram(metric: Metric, registry: CollectorRegistry) -> Histogram:
+    return Histogram(metric.name, metric.meaning, metric.labels, registry=registry, buckets=BUCKETS)

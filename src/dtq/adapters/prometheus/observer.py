@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from threading import Lock
 from typing import Final, NamedTuple
+
+from prometheus_client import Counter, Histogram
 
 from dtq.adapters.prometheus.definitions import METRICS, OPERATIONS, REJECTED
 from dtq.adapters.prometheus.labels import Labels
-from dtq.adapters.prometheus.series import Count, Counter, Histogram, LabelValues, Spread
 from dtq.domain.change import Change
 from dtq.domain.events import Event, EventType
 from dtq.domain.outcome import AttemptResult
@@ -32,9 +32,12 @@ class _Step(NamedTuple):
 class _Tally(NamedTuple):
     """The series that one kind of step adds to."""
 
-    counts: tuple[Count, ...]
-    spreads: tuple[tuple["Amount", Spread], ...]
+    counts: tuple[Callable[[], None], ...]
+    measures: tuple[tuple["Amount", "Series"], ...]
 
+
+Series = tuple[str, ...]
+"""A metric and the values of its labels, in the order of its definition."""
 
 Counts = Callable[[_Step], bool]
 """Whether a counter counts such a step."""
@@ -98,24 +101,23 @@ _LABELS: Final = {metric.name: metric.labels for metric in METRICS}
 
 
 class MetricsObserver:
-    """Counts what it is told of, in those of *counters* and *histograms* that its process has; *lock* is theirs."""
+    """Counts what it is told of, in those of *counters* and *histograms* that its process has."""
 
     def __init__(
         self,
         counters: Mapping[str, Counter],
         histograms: Mapping[str, Histogram],
         *,
-        lock: Lock,
         labels: Labels,
         worker_id: str | None,
     ) -> None:
         self._counters = counters
         self._histograms = histograms
-        self._lock = lock
         self._labels = labels
         self._worker_id = worker_id
         # finding the series takes longer than adding to them
         self._tallies: dict[tuple[object, ...], _Tally] = {}
+        self._observe: dict[Series, Callable[[float], None]] = {}
 
     def committed(self, change: Change) -> None:
         before, after, event = change.before, change.after, change.event
@@ -128,17 +130,15 @@ class MetricsObserver:
             self._labels.queue(after.queue),
             self._labels.task_type(after.task_type),
         )
-        with self._lock:
-            tally = self._tallies.get(step)
-            if tally is None:
-                tally = self._tallies[step] = self._tally(_Step(*step))
-            counts, spreads = tally
-            for count in counts:
-                count.total += 1
-            for amount, spread in spreads:
-                value = amount(change)
-                if value is not None:
-                    spread.add(value)
+        tally = self._tallies.get(step)
+        if tally is None:
+            tally = self._tallies[step] = self._tally(_Step(*step))
+        for count in tally.counts:
+            count()
+        for amount, series in tally.measures:
+            value = amount(change)
+            if value is not None:
+                self._measured(series, value)
 
     def happened(self, event: Event) -> None:
         """No metric counts what belongs to no task."""
@@ -161,8 +161,15 @@ class MetricsObserver:
     def _increase(self, name: str, *labels: str) -> None:
         counter = self._counters.get(name)
         if counter is not None:
-            with self._lock:
-                counter.of(labels).total += 1
+            counter.labels(*labels).inc()
+
+    def _measured(self, series: Series, value: float) -> None:
+        observe = self._observe.get(series)
+        if observe is None:
+            name, *labels = series
+            # shown from now on: what was never measured is not shown as zeros
+            observe = self._observe[series] = self._histograms[name].labels(*labels).observe
+        observe(value)
 
     def _tally(self, step: _Step) -> _Tally:
         values = self._values(step)
@@ -173,8 +180,8 @@ class MetricsObserver:
             if name in self._histograms and event is step.event
         ]
         return _Tally(
-            counts=tuple(self._counters[name].of(_labels_of(name, values)) for name in counters),
-            spreads=tuple((amount, self._histograms[name].of(_labels_of(name, values))) for amount, name in histograms),
+            counts=tuple(self._counters[name].labels(*_labels_of(name, values)).inc for name in counters),
+            measures=tuple((amount, (name, *_labels_of(name, values))) for amount, name in histograms),
         )
 
     def _values(self, step: _Step) -> Mapping[str, str]:
@@ -188,5 +195,5 @@ class MetricsObserver:
         }
 
 
-def _labels_of(name: str, values: Mapping[str, str]) -> LabelValues:
+def _labels_of(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(values[label] for label in _LABELS[name])
