@@ -32,6 +32,8 @@ The leader renews what waits for long before half of the least is over.
 LEAD_TERM: Final = timedelta(seconds=10)
 """For how long a worker leads that does not renew its lead; no lock is ever given a longer life."""
 
+_NO_TIME: Final = timedelta()
+
 
 def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
     """Return how long the record of *task* is kept when it is written, or renewed, at this moment."""
@@ -59,11 +61,7 @@ def is_short(task: Task, *, left: timedelta, at: datetime) -> bool:
 
 def _time_needed(task: Task, *, at: datetime) -> timedelta:
     """Return how long the task may stay in its state by its own terms: its delay, or its run up to the deadline."""
-    match place_of(task):
-        case Place.SCHEDULE:
-            until = task.available_at
-        case Place.HELD:
-            until = (task.started_at or at) + task.timeout
-        case _:
-            until = at
-    return max(timedelta(), until - at)
+    place = place_of(task)
+    if place is Place.HELD:
+        return max(_NO_TIME, (task.started_at or at) + task.timeout - at)
+    return max(_NO_TIME, task.available_at - at) if place is Place.SCHEDULE else _NO_TIME

@@ -6,6 +6,8 @@ This is on the path of every delivery, so the tables are made once, and of a cha
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from itertools import compress
+from operator import is_not
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -85,7 +87,7 @@ def _duration_text(value: timedelta | None) -> str:
 
 
 def _duration(text: str) -> timedelta:
-    return timedelta(milliseconds=int(text))
+    return int(text) * _MILLISECOND
 
 
 def _entry_id(text: str) -> EntryId:
@@ -189,9 +191,26 @@ _NO_SUCH: Final[Mapping[str, str]] = {
 }
 
 _READERS: Final = tuple((attribute, read) for attribute, (_, _, read) in _FIELDS.items())
-_WRITERS: Final = tuple(_FIELDS.get(attribute) for attribute in Task.__struct_fields__)
-_FAILURE_AT: Final = Task.__struct_fields__.index("failure")
-_NOTHING: Final = (None,) * len(Task.__struct_fields__)
+_POSITIONS: Final = range(len(Task.__struct_fields__))
+_NOTHING: Final = (None,) * len(_POSITIONS)
+
+
+def _failure_fields(failure: Failure | None) -> tuple[str, ...]:
+    if failure is None:
+        return ("error_class", "", "error_message", "", "retryable", "")
+    error_class, error_message, retryable = _FAILURE
+    return (error_class, failure.error_class, error_message, failure.error_message, retryable, _flag(failure.retryable))
+
+
+_UNNAMED: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
+    "payload": lambda _: (),
+    "failure": _failure_fields,
+}
+_WRITERS: Final[Sequence[tuple[str, Callable[[Any], Any]]]] = tuple(
+    _FIELDS[attribute][:2] if attribute in _FIELDS else ("", _UNNAMED[attribute])
+    for attribute in Task.__struct_fields__
+)
+"""Each attribute of a task with its field and how to write that; without a field, with what writes them all."""
 
 
 def task_of(values: Values | None, *, task_id: str, payload: str | None = None) -> Task | None:
@@ -259,21 +278,9 @@ def changed_fields(before: Task | None, after: Task) -> list[str]:
     Where nothing is stored yet, absent values are left out: a missing field reads as ''.
     """
     flat: list[str] = []
-    old_values = _NOTHING if before is None else astuple(before)
-    for position, (old, new) in enumerate(zip(old_values, astuple(after), strict=True)):
-        if new is old:
-            continue
-        if position == _FAILURE_AT:
-            flat += _failure_fields(new)
-            continue
-        writer = _WRITERS[position]
-        if writer is not None:
-            flat += (writer[0], writer[1](new))
+    values = astuple(after)
+    is_new = map(is_not, values, _NOTHING if before is None else astuple(before))
+    for position in compress(_POSITIONS, is_new):
+        field, write = _WRITERS[position]
+        flat += (field, write(values[position])) if field else write(values[position])
     return flat
-
-
-def _failure_fields(failure: Failure | None) -> tuple[str, ...]:
-    if failure is None:
-        return ("error_class", "", "error_message", "", "retryable", "")
-    error_class, error_message, retryable = _FAILURE
-    return (error_class, failure.error_class, error_message, failure.error_message, retryable, _flag(failure.retryable))

@@ -8,6 +8,8 @@ from dtq.domain.task import QueueName, TaskId, WorkerId
 BANDS: Final = tuple(range(9, -1, -1))
 """The priorities of a queue, in the order in which they are served."""
 
+_DIGITS: Final = tuple(map(str, BANDS))
+
 GROUP: Final = "workers"
 """The consumer group of every task stream."""
 
@@ -67,7 +69,8 @@ class Keyspace:
 
     def streams(self, queue: QueueName) -> tuple[str, ...]:
         """Return the ten streams of a queue in the order of BANDS."""
-        return tuple(f"{self.prefix}:stream:{queue}:p{priority}" for priority in BANDS)
+        bands = f"{self.prefix}:stream:{queue}:p"
+        return tuple([bands + digit for digit in _DIGITS])
 
     def paused(self, queue: QueueName) -> str:
         """Return the switch that pauses a queue."""

@@ -32,24 +32,27 @@ from dtq.domain.task import Receipt, place_of
 from dtq.ports.backend import BackendOptions
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_STORED_PAYLOAD: Final = stored_field(PAYLOAD)
 
 
 def milliseconds_text(duration: timedelta) -> str:
     """Return a lifetime as the commands want it, at least one millisecond."""
-    return str(max(1, duration // _MILLISECOND))
+    count = duration // _MILLISECOND
+    return str(count) if count > 0 else "1"
 
 
 class Move:
     """From which place to which a change takes its task, and what it asks for there."""
 
+    __slots__ = ("change", "makes_entry", "makes_letter", "source", "stored", "target")
+
     def __init__(self, change: Change) -> None:
-        after = change.after
         self.change = change
+        self.stored = change.stored
         self.source = place_of(change.before)
-        self.target = place_of(after)
-        in_stream = self.target is Place.READY or self.target is Place.HELD
-        self.makes_entry = in_stream and after.entry_id is None
-        self.makes_letter = self.target is Place.DEAD and after.dlq_entry_id is None
+        self.target = place_of(change.after)
+        self.makes_entry = change.makes_entry
+        self.makes_letter = change.makes_letter
 
 
 class Writer:
@@ -64,7 +67,8 @@ class Writer:
 
     def steps(self, change: Change) -> list[Step]:
         """Return the commands that make *change* real."""
-        move, payload = Move(change), self._payload(change)
+        move = Move(change)
+        payload = self._payload(move)
         return [
             *self._new_home(move, payload),
             *self._key_record(change),
@@ -113,13 +117,14 @@ class Writer:
             key, lifetime = self._key(self._keys.result(after.task_id)), self._options.retention.result
             yield (("SET", key, self._text(result), "PX", milliseconds_text(lifetime)),)
 
-    def _payload(self, change: Change) -> Argument:
+    def _payload(self, move: Move) -> Argument:
         """Name the payload: copied from the record where there is one, sent once where there is not."""
-        if change.stored is not None:
-            return stored_field(PAYLOAD)
-        payload = change.after.payload
+        if move.stored is not None:
+            return _STORED_PAYLOAD
+        after = move.change.after
+        payload = after.payload
         if payload is None:
-            raise ValueError(f"{change.after.task_id}: neither the change nor the store has a payload")
+            raise ValueError(f"{after.task_id}: neither the change nor the store has a payload")
         return self._text(payload)
 
     def _key_record(self, change: Change) -> Iterator[Step]:
@@ -135,8 +140,7 @@ class Writer:
             yield (command, names_task(self._envelope, key, after.task_id, or_nothing=change.may_bind_key))
 
     def _record(self, move: Move, payload: Argument) -> Iterator[Step]:
-        change, stored = move.change, move.change.stored
-        after = change.after
+        change, stored, after = move.change, move.stored, move.change.after
         key = self._key(self._keys.task(after.task_id))
         fields: list[Argument] = [*self._envelope.fields(changed_fields(stored, after)), "tokens", TOKENS]
         if stored is None:
@@ -177,8 +181,9 @@ class Writer:
             yield (("ZREM", self._key(self._keys.schedule), self._text(before.task_id)),)
         if move.source is Place.SCHEDULE:
             yield (("ZREM", self._key(self._keys.claimed), self._text(before.task_id)),)
-        if before.receipt is not None and before.receipt != after.receipt:
-            yield from self.remove(before.receipt)
+        receipt = before.receipt
+        if receipt is not None and receipt.entry_id != after.entry_id:
+            yield from self.remove(receipt)
         if before.dlq_entry_id is not None and before.dlq_entry_id != after.dlq_entry_id:
             letter = self._text(before.dlq_entry_id)
             yield (("XDEL", self._key(self._keys.dead_letters), letter),)

@@ -11,7 +11,6 @@ from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
 from dtq.adapters.redis.guards import admission_guards, requirements
 from dtq.adapters.redis.keys import MAX_RECENT
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.steps import Move
 from dtq.adapters.redis.wire import json_text, read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
@@ -198,29 +197,28 @@ async def _send_all(
 
 def _plain(reply: Reply, change: Change) -> Applied | Already | Conflict | Broken | None:
     """Read an answer of commit.lua; None where a guard refused, which means different things to different callers."""
-    code, *rest = reply
+    code, first, *rest = reply
     try:
         match code:
             case Answered.MADE:
                 # the step that may be left out is the one that writes the idempotency record
-                return Applied(_as_stored(change, EntryId(rest[0])), detached=bool(rest[1]))
+                return Applied(_as_stored(change, first), detached=bool(rest[0]))
             case Answered.KNOWN:
-                return Already(task_of(rest[0], task_id=change.after.task_id))
+                return Already(task_of(first, task_id=change.after.task_id))
             case Answered.MOVED:
-                return Conflict(task_of(rest[0], task_id=change.after.task_id))
+                return Conflict(task_of(first, task_id=change.after.task_id))
             case Answered.STOPPED:
-                return Broken(rest[0])
+                return Broken(first)
             case _:
                 return None
     except UnreadableRecord as error:
         return Broken(str(error))
 
 
-def _as_stored(change: Change, new_id: EntryId) -> Task:
-    move = Move(change)
-    if move.makes_entry:
-        return replace(change.after, entry_id=new_id)
-    return replace(change.after, dlq_entry_id=new_id) if move.makes_letter else change.after
+def _as_stored(change: Change, new_id: str) -> Task:
+    if change.makes_entry:
+        return replace(change.after, entry_id=EntryId(new_id))
+    return replace(change.after, dlq_entry_id=EntryId(new_id)) if change.makes_letter else change.after
 
 
 def _refused(reply: Reply, change: Change, meanings: Sequence[Requirement]) -> Refused | Broken:
