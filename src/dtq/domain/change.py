@@ -66,19 +66,6 @@ class Change(Struct, frozen=True, kw_only=True):
         return self.before if self.before is not None and self.before.is_stored else None
 
     @property
-    def makes_entry(self) -> bool:
-        """Whether this step asks the broker for a new stream entry."""
-        if self.after.entry_id is not None:
-            return False
-        place = place_of(self.after)
-        return place is Place.READY or place is Place.HELD
-
-    @property
-    def makes_letter(self) -> bool:
-        """Whether this step asks the broker for a new dead letter."""
-        return self.after.dlq_entry_id is None and place_of(self.after) is Place.DEAD
-
-    @property
     def marks_cancelled(self) -> bool:
         """Whether a worker may already hold the entry of a task that is cancelled by this step."""
         return self.after.status is TaskStatus.CANCELLED and place_of(self.before) is Place.READY

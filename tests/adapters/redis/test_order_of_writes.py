@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dtq.adapters.redis.envelope import Envelope
 from dtq.adapters.redis.keys import Keyspace
-from dtq.adapters.redis.steps import Writer
+from dtq.adapters.redis.steps import Move, Writer
 from dtq.domain import lifecycle
 from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy, finish
@@ -29,7 +29,7 @@ def commands_of(change: object) -> list[str]:
     """Each command of a change in order, with the kind of key that it touches."""
     assert isinstance(change, Change)
     envelope = Envelope()
-    steps = Writer(envelope, keys=KEYS, options=BackendOptions()).steps(change)
+    steps = Writer(envelope, keys=KEYS, options=BackendOptions()).steps(Move(change))
     envelope.add(steps=steps)
     keys = dict(enumerate(envelope.keys, 1))
     return [f"{command[0]} {kind_of(keys[int(str(command[1]))])}" for command, *_ in steps]

@@ -9,7 +9,7 @@ import pytest
 from dtq.adapters.redis.client import Client
 from dtq.adapters.redis.envelope import Envelope
 from dtq.adapters.redis.keys import Keyspace
-from dtq.adapters.redis.steps import Writer
+from dtq.adapters.redis.steps import Move, Writer
 from dtq.adapters.redis.trials import needs, rule_of
 from dtq.domain.change import Change
 from dtq.domain.errors import BrokerRefused
@@ -117,7 +117,7 @@ async def test_keys_and_channels_that_are_out_of_reach_are_named(user: User) -> 
 def _writes(harness: RedisHarness, change: Change) -> set[str]:
     """The commands of a change's steps, and those that decide whether one of them is left out."""
     envelope = Envelope()
-    steps = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options).steps(change)
+    steps = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options).steps(Move(change))
     guards = [guard for _, *rest in steps for guard in rest]
     commands = [command for command, *_ in steps] + [guard[2][0] for guard in guards]
     return {str(command[0]).lower() for command in commands}
@@ -126,7 +126,7 @@ def _writes(harness: RedisHarness, change: Change) -> set[str]:
 def _keys(harness: RedisHarness, change: Change) -> set[str]:
     envelope = Envelope()
     writer = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options)
-    envelope.add(steps=writer.steps(change))
+    envelope.add(steps=writer.steps(Move(change)))
     return set(envelope.keys)
 
 

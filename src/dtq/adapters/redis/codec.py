@@ -223,7 +223,8 @@ def task_of(values: Values | None, *, task_id: str, payload: str | None = None) 
     if not values or not values[0]:
         return None
     try:
-        found = {attribute: read(text) for (attribute, read), text in zip(_READERS, values, strict=False) if text}
+        given: Any = compress(zip(_READERS, values, strict=False), values)
+        found = {attribute: read(text) for (attribute, read), text in given}
         error_class, error_message, retryable = values[-3:]
         if retryable:
             found["failure"] = Failure(

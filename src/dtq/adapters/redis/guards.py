@@ -119,9 +119,10 @@ def _is_homeless(envelope: Envelope, keys: Keyspace, task: Task) -> Sequence[Gua
 
 
 def _receipt(task: Task) -> Receipt:
-    if task.receipt is None:
+    receipt = task.receipt
+    if receipt is None:
         raise ValueError(f"task {task.task_id} names no entry, but its change requires something of one")
-    return task.receipt
+    return receipt
 
 
 def _entry(envelope: Envelope, keys: Keyspace, receipt: Receipt) -> tuple[str | int, ...]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from dtq.adapters.redis.codec import PAYLOAD, changed_fields
 from dtq.adapters.redis.envelope import (
     FIRST_REPLY,
@@ -28,7 +30,7 @@ from dtq.domain.events import Event
 from dtq.domain.idempotency import record_of
 from dtq.domain.retention import mark_lifetime, record_lifetime, task_lifetime
 from dtq.domain.status import Place
-from dtq.domain.task import Receipt, place_of
+from dtq.domain.task import EntryId, Receipt, Task, place_of
 from dtq.ports.backend import BackendOptions
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -47,12 +49,21 @@ class Move:
     __slots__ = ("change", "makes_entry", "makes_letter", "source", "stored", "target")
 
     def __init__(self, change: Change) -> None:
+        after = change.after
+        target = place_of(after)
         self.change = change
         self.stored = change.stored
         self.source = place_of(change.before)
-        self.target = place_of(change.after)
-        self.makes_entry = change.makes_entry
-        self.makes_letter = change.makes_letter
+        self.target = target
+        self.makes_entry = after.entry_id is None and (target is Place.READY or target is Place.HELD)
+        self.makes_letter = target is Place.DEAD and after.dlq_entry_id is None
+
+    def made(self, new_id: str) -> Task:
+        """Return the task as it is stored, with the id that the broker gave to its new entry, if it asked for one."""
+        after = self.change.after
+        if self.makes_entry:
+            return replace(after, entry_id=EntryId(new_id))
+        return replace(after, dlq_entry_id=EntryId(new_id)) if self.makes_letter else after
 
 
 class Writer:
@@ -65,13 +76,12 @@ class Writer:
         self._keys = keys
         self._options = options
 
-    def steps(self, change: Change) -> list[Step]:
-        """Return the commands that make *change* real."""
-        move = Move(change)
+    def steps(self, move: Move) -> list[Step]:
+        """Return the commands that make the change of *move* real."""
         payload = self._payload(move)
         return [
             *self._new_home(move, payload),
-            *self._key_record(change),
+            *self._key_record(move),
             *self._record(move, payload),
             *self._telling(move),
             *self._old_home(move),
@@ -127,8 +137,9 @@ class Writer:
             raise ValueError(f"{after.task_id}: neither the change nor the store has a payload")
         return self._text(payload)
 
-    def _key_record(self, change: Change) -> Iterator[Step]:
-        after, record = change.after, record_of(change)
+    def _key_record(self, move: Move) -> Iterator[Step]:
+        change, after = move.change, move.change.after
+        record = record_of(change)
         if record is None or after.idempotency_key is None:
             return
         key = self._key(self._keys.idempotency(after.queue, after.idempotency_key))

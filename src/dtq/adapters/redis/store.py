@@ -1,9 +1,7 @@
 """Changes made real, and tasks read back."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
-
-from msgspec.structs import replace
+from typing import Final, TypeAlias, TypeVar
 
 from dtq.adapters.redis.client import WRONG_TYPE, Rejected, Reply, checked
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, Values, task_of
@@ -11,13 +9,14 @@ from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
 from dtq.adapters.redis.guards import admission_guards, requirements
 from dtq.adapters.redis.keys import MAX_RECENT
 from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.steps import Move
 from dtq.adapters.redis.wire import json_text, read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
 from dtq.domain.errors import RecordUnreadable
 from dtq.domain.idempotency import record_of
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import NO_VERSION, EntryId, QueueName, Task, TaskId
+from dtq.domain.task import NO_VERSION, QueueName, Task, TaskId
 from dtq.ports.answers import (
     Admission,
     Already,
@@ -43,6 +42,10 @@ Answer = TypeVar("Answer")
 Meaning = TypeVar("Meaning")
 """What it means for the caller that a guard refuses."""
 
+_Guards: TypeAlias = Sequence[tuple[Meaning, Guard]]
+_Note: TypeAlias = tuple[Move, _Guards[Meaning]]
+"""What is kept of an item that was sent until its answer is read."""
+
 
 async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
     """Bring tasks into being, as the port promises."""
@@ -52,14 +55,14 @@ async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerL
         "too_many_queues": limits.queues,
     }
 
-    def add(envelope: Envelope, admission: Admission) -> list[LimitName | None]:
+    def add(envelope: Envelope, admission: Admission) -> _Note[LimitName | None]:
         record = record_of(admission.change)
         text = None if record is None else json_text(record)
         guards = admission_guards(envelope, link.keys, admission, limits=limits, record=text)
         return _add(link, envelope, admission.change, guards)
 
-    def read(reply: Reply, admission: Admission, meanings: Sequence[LimitName | None]) -> CreateAnswer:
-        return _plain(reply, admission.change) or _not_admitted(reply, meanings, bounds)
+    def read(reply: Reply, move: Move, guards: _Guards[LimitName | None]) -> CreateAnswer:
+        return _plain(reply, move) or _not_admitted(reply, guards, bounds)
 
     return await _send_all(link, admissions, add=add, read=read, admits=lambda _: True)
 
@@ -67,11 +70,11 @@ async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerL
 async def commit(link: Link, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
     """Make changes real, as the port promises; with a new life among them, all of one trip need free memory."""
 
-    def add(envelope: Envelope, change: Change) -> list[Requirement]:
+    def add(envelope: Envelope, change: Change) -> _Note[Requirement]:
         return _add(link, envelope, change, requirements(envelope, link.keys, change))
 
-    def read(reply: Reply, change: Change, meanings: Sequence[Requirement]) -> CommitAnswer:
-        return _plain(reply, change) or _refused(reply, change, meanings)
+    def read(reply: Reply, move: Move, guards: _Guards[Requirement]) -> CommitAnswer:
+        return _plain(reply, move) or _refused(reply, move, guards)
 
     return await _send_all(link, changes, add=add, read=read, admits=lambda change: change.revives)
 
@@ -168,45 +171,45 @@ def readable(values: Values, *, task_id: str, payload: str | None = None) -> Tas
         return None
 
 
-def _add(link: Link, envelope: Envelope, change: Change, guards: Sequence[tuple[Meaning, Guard]]) -> list[Meaning]:
-    stored = change.stored
+def _add(link: Link, envelope: Envelope, change: Change, guards: _Guards[Meaning]) -> _Note[Meaning]:
+    move = Move(change)
     envelope.add(
         record=envelope.key(link.keys.task(change.after.task_id)),
-        version=NO_VERSION if stored is None else stored.version,
+        version=NO_VERSION if move.stored is None else move.stored.version,
         token=change.after.version,
         guards=[guard for _, guard in guards],
-        steps=link.writer(envelope).steps(change),
+        steps=link.writer(envelope).steps(move),
     )
-    return [meaning for meaning, _ in guards]
+    return move, guards
 
 
 async def _send_all(
     link: Link,
     items: Sequence[Item],
     *,
-    add: Callable[[Envelope, Item], list[Meaning]],
-    read: Callable[[Reply, Item, list[Meaning]], Answer],
+    add: Callable[[Envelope, Item], _Note[Meaning]],
+    read: Callable[[Reply, Move, _Guards[Meaning]], Answer],
     admits: Callable[[Item], bool],
 ) -> list[Answer]:
     answers: list[Answer] = []
     for envelope, batch in envelopes(items, add):
         replies = await link.send(envelope, admits=any(admits(item) for item, _ in batch))
-        answers += [read(reply, item, meanings) for reply, (item, meanings) in zip(replies, batch, strict=True)]
+        answers += [read(reply, move, guards) for reply, (_, (move, guards)) in zip(replies, batch, strict=True)]
     return answers
 
 
-def _plain(reply: Reply, change: Change) -> Applied | Already | Conflict | Broken | None:
+def _plain(reply: Reply, move: Move) -> Applied | Already | Conflict | Broken | None:
     """Read an answer of commit.lua; None where a guard refused, which means different things to different callers."""
     code, first, *rest = reply
     try:
         match code:
             case Answered.MADE:
                 # the step that may be left out is the one that writes the idempotency record
-                return Applied(_as_stored(change, first), detached=bool(rest[0]))
+                return Applied(move.made(first), detached=bool(rest[0]))
             case Answered.KNOWN:
-                return Already(task_of(first, task_id=change.after.task_id))
+                return Already(task_of(first, task_id=move.change.after.task_id))
             case Answered.MOVED:
-                return Conflict(task_of(first, task_id=change.after.task_id))
+                return Conflict(task_of(first, task_id=move.change.after.task_id))
             case Answered.STOPPED:
                 return Broken(first)
             case _:
@@ -215,25 +218,18 @@ def _plain(reply: Reply, change: Change) -> Applied | Already | Conflict | Broke
         return Broken(str(error))
 
 
-def _as_stored(change: Change, new_id: str) -> Task:
-    if change.makes_entry:
-        return replace(change.after, entry_id=EntryId(new_id))
-    return replace(change.after, dlq_entry_id=EntryId(new_id)) if change.makes_letter else change.after
-
-
-def _refused(reply: Reply, change: Change, meanings: Sequence[Requirement]) -> Refused | Broken:
+def _refused(reply: Reply, move: Move, guards: _Guards[Requirement]) -> Refused | Broken:
     _, number, _, snapshot = reply
+    requirement, _ = guards[number - 1]
     try:
-        return Refused(requirement=meanings[number - 1], task=task_of(snapshot, task_id=change.after.task_id))
+        return Refused(requirement=requirement, task=task_of(snapshot, task_id=move.change.after.task_id))
     except UnreadableRecord as error:
         return Broken(str(error))
 
 
-def _not_admitted(
-    reply: Reply, meanings: Sequence[LimitName | None], bounds: Mapping[LimitName, int]
-) -> KeyTaken | Full:
+def _not_admitted(reply: Reply, guards: _Guards[LimitName | None], bounds: Mapping[LimitName, int]) -> KeyTaken | Full:
     _, number, found, _ = reply
-    limit = meanings[number - 1]
+    limit, _ = guards[number - 1]
     if limit is not None:
         return Full(reason=limit, value=int(found), limit=bounds[limit])
     return KeyTaken(record=read_record(found), text=found)
