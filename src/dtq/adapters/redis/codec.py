@@ -223,6 +223,7 @@ def task_of(values: Values | None, *, task_id: str, payload: str | None = None) 
     if not values or not values[0]:
         return None
     try:
+        # Any: no type says that compress leaves out what is absent
         given: Any = compress(zip(_READERS, values, strict=False), values)
         found = {attribute: read(text) for (attribute, read), text in given}
         error_class, error_message, retryable = values[-3:]
