@@ -46,6 +46,12 @@ _Guards: TypeAlias = Sequence[tuple[Meaning, Guard]]
 _Note: TypeAlias = tuple[Move, _Guards[Meaning]]
 """What is kept of an item that was sent until its answer is read."""
 
+# named here, since the annotations of an inner function are evaluated at each call of the outer one
+_LimitGuards: TypeAlias = _Guards[LimitName | None]
+_LimitNote: TypeAlias = _Note[LimitName | None]
+_RequirementGuards: TypeAlias = _Guards[Requirement]
+_RequirementNote: TypeAlias = _Note[Requirement]
+
 
 async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
     """Bring tasks into being, as the port promises."""
@@ -55,13 +61,13 @@ async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerL
         "too_many_queues": limits.queues,
     }
 
-    def add(envelope: Envelope, admission: Admission) -> _Note[LimitName | None]:
+    def add(envelope: Envelope, admission: Admission) -> _LimitNote:
         record = record_of(admission.change)
         text = None if record is None else json_text(record)
         guards = admission_guards(envelope, link.keys, admission, limits=limits, record=text)
         return _add(link, envelope, admission.change, guards)
 
-    def read(reply: Reply, move: Move, guards: _Guards[LimitName | None]) -> CreateAnswer:
+    def read(reply: Reply, move: Move, guards: _LimitGuards) -> CreateAnswer:
         return _plain(reply, move) or _not_admitted(reply, guards, bounds)
 
     return await _send_all(link, admissions, add=add, read=read, admits=lambda _: True)
@@ -70,10 +76,10 @@ async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerL
 async def commit(link: Link, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
     """Make changes real, as the port promises; with a new life among them, all of one trip need free memory."""
 
-    def add(envelope: Envelope, change: Change) -> _Note[Requirement]:
+    def add(envelope: Envelope, change: Change) -> _RequirementNote:
         return _add(link, envelope, change, requirements(envelope, link.keys, change))
 
-    def read(reply: Reply, move: Move, guards: _Guards[Requirement]) -> CommitAnswer:
+    def read(reply: Reply, move: Move, guards: _RequirementGuards) -> CommitAnswer:
         return _plain(reply, move) or _refused(reply, move, guards)
 
     return await _send_all(link, changes, add=add, read=read, admits=lambda change: change.revives)
