@@ -1,19 +1,22 @@
 """How long a use case goes on trying before it says that the broker is not there."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from functools import partial
 from typing import Final, TypeVar
 
 from dtq.domain.errors import OF_ONE_REQUEST, BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
 from dtq.domain.text import text_of
-from dtq.ports.environment import Clock
+from dtq.ports.environment import Clock, Timer
 
 CALL_DEADLINE: Final = timedelta(seconds=4)
 """How long one use case may take, all its calls and repeats together."""
 
 PAUSES: Final = tuple(timedelta(milliseconds=ms) for ms in (50, 100, 200, 400))
 """How long a use case waits before each repeat."""
+
+_PAUSES_AND_END: Final = (*PAUSES, None)
 
 FAREWELL: Final = timedelta(milliseconds=200)
 """How long a canceled call may take to end; one that does not is left to itself."""
@@ -39,7 +42,7 @@ class Patience:
     async def read(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
         """Return what *call* returns. Raises BrokerUnavailable."""
         try:
-            return await self._repeat(call)
+            return await self.write(call)
         except OutcomeUnknown as error:
             raise BrokerUnavailable("the broker did not answer in time") from error
 
@@ -48,75 +51,64 @@ class Patience:
 
         Raises OutcomeUnknown where any of its tries may have been carried out, BrokerUnavailable where none was.
         """
-        return await self._repeat(call)
-
-    async def once(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
-        """Return what *call*, which must not be repeated, returns. Raises as write does."""
-        return await self._in_time(call)
-
-    async def _repeat(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
         is_unknown = False
-        for pause in (*PAUSES, None):
+        for pause in _PAUSES_AND_END:
             try:
-                return await self._in_time(call)
+                return await self.once(call)
             except BrokerUnavailable as error:
                 is_unknown = is_unknown or isinstance(error, OutcomeUnknown)
                 is_final = pause is None or isinstance(error, (BrokerOutOfMemory, BrokerBehind, *OF_ONE_REQUEST))
-                if is_final or pause is None or self._left() <= pause:
+                if is_final or pause is None or self._left() <= pause.total_seconds():
                     if is_unknown and not isinstance(error, OutcomeUnknown):
                         raise OutcomeUnknown(text_of(error)) from error
                     raise
             await self._clock.sleep(pause)
         raise AssertionError("the last try either returns or raises")
 
-    def _left(self) -> timedelta:
-        return timedelta(seconds=self._ends_at - self._clock.monotonic())
-
-    async def _in_time(self, call: Callable[[], Awaitable[T]]) -> T:
-        if self._left() <= timedelta():
+    async def once(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
+        """Return what *call*, which must not be repeated, returns. Raises as write does."""
+        left = self._left()
+        if left <= 0:
             raise BrokerUnavailable("no time was left to ask the broker")
-        is_unsent = False
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        request = asyncio.ensure_future(_carried_out(call, answer))
+        farewell: list[Timer] = []
 
-        async def carry_out() -> T:
-            nonlocal is_unsent
-            try:
-                return await call()
-            except Unsent:
-                is_unsent = True
-                raise
-
-        request = asyncio.ensure_future(carry_out())
-        try:
-            if not await self._ends(request, within=self._left()):
-                request.cancel()
-                await self._ends(request, within=FAREWELL)
-        finally:
+        def end() -> None:
             request.cancel()
-            request.add_done_callback(_look_at)
-        if is_unsent:
-            raise BrokerUnavailable("its turn did not come in time: nothing of it was sent")
-        if not request.done() or request.cancelled():
-            raise OutcomeUnknown("no answer came in time; it may or may not have been done")
-        return request.result()
+            farewell.append(self._clock.call_later(FAREWELL, partial(_fail, answer, _no_answer())))
 
-    async def _ends(self, request: "asyncio.Future[T]", *, within: timedelta) -> bool:
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def end(_: object = None) -> None:
-            if not over.done():
-                over.set_result(None)
-
-        timer = self._clock.call_later(within, end)
-        request.add_done_callback(end)
+        timer = self._clock.call_later(timedelta(seconds=left), end)
         try:
-            await over
+            return await answer
         finally:
-            timer.cancel()
-            request.remove_done_callback(end)
-        return request.done()
+            for one in (timer, *farewell):
+                one.cancel()
+            request.cancel()
+
+    def _left(self) -> float:
+        return self._ends_at - self._clock.monotonic()
 
 
-def _look_at(request: "asyncio.Future[T]") -> None:
-    """Take note of the error of a request that nobody waits for any more, so that asyncio does not complain."""
-    if not request.cancelled():
-        request.exception()
+async def _carried_out(call: Callable[[], Coroutine[None, None, T]], answer: "asyncio.Future[T]") -> None:
+    """Let *answer* be what *call* returns or raises, if anybody still waits for it."""
+    try:
+        result = await call()
+    except Unsent:
+        _fail(answer, BrokerUnavailable("its turn did not come in time: nothing of it was sent"))
+    except asyncio.CancelledError:
+        _fail(answer, _no_answer())
+    except Exception as error:  # noqa: BLE001 - the caller's to handle, who may have left
+        _fail(answer, error)
+    else:
+        if not answer.done():
+            answer.set_result(result)
+
+
+def _fail(answer: "asyncio.Future[T]", error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+
+
+def _no_answer() -> OutcomeUnknown:
+    return OutcomeUnknown("no answer came in time; it may or may not have been done")
