@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dtq.application.pace import Pace
-from dtq.application.rejections import rejections
+from dtq.application.rejections import Rejections
 from dtq.application.requests import refuse
 from dtq.domain.admission import AdmissionRules, TaskSpec, admit
 from dtq.domain.errors import DtqError, FieldProblem
@@ -37,7 +37,7 @@ async def admitted(
 
 def _admitted(fields: Mapping[str, object], *, rules: AdmissionRules, observer: Observer) -> TaskSpec | DtqError:
     try:
-        with rejections(observer, fields):
+        with Rejections(observer, fields):
             return admit(fields, rules=rules)
     except DtqError as error:
         return error

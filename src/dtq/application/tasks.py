@@ -13,7 +13,7 @@ from dtq.application.group_commit import GroupCommit
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
 from dtq.application.refill import Refill
-from dtq.application.rejections import NOTICE, rejections
+from dtq.application.rejections import NOTICE, Rejections
 from dtq.application.requests import known_task_id, limit_problem, queue_problem, refuse, status_problem
 from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain import idempotency, lifecycle
@@ -118,7 +118,7 @@ class TaskService:
         Raises InvalidTask, UnknownTaskType, PayloadTooLarge, IdempotencyInProgress, QueueFull, BrokerUnavailable, or
         OutcomeUnknown where the task may have come into being.
         """
-        with rejections(self._observer, fields):
+        with Rejections(self._observer, fields):
             return await self._create(admit(fields, rules=self._rules))
 
     async def submit_many(self, submissions: Sequence[Mapping[str, object]]) -> Sequence[Submitted | DtqError]:
@@ -263,7 +263,7 @@ class TaskService:
         if isinstance(spec, DtqError):
             return spec
         try:
-            with rejections(self._observer, fields):
+            with Rejections(self._observer, fields):
                 return await self._create(spec)
         except DtqError as error:
             return error

@@ -6,13 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from litestar import Litestar
-from litestar.datastructures import MutableScopeHeaders
 from litestar.di import Provide
 from litestar.types import Message, Scope
-from litestar.types.asgi_types import HeaderScope
 
 from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.domain.admission import DEFAULT_QUEUE
@@ -31,6 +29,10 @@ from dtq.ports.events import Observer
 
 HANDSHAKES: Final = frozenset({"http.response.start", "websocket.accept", "websocket.http.response.start"})
 """The messages that carry the headers of an answer."""
+
+_REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
+_NO_SNIFFING: Final = (NO_SNIFFING[0].lower().encode(), NO_SNIFFING[1].encode())
+_OURS: Final = frozenset({_REQUEST_ID, _NO_SNIFFING[0]})
 
 RETRY_PREPARATION: Final = timedelta(seconds=1)
 
@@ -95,11 +97,11 @@ def _provided(provider: Callable[[], T]) -> Provide:
 
 
 def _finish(ids: Ids) -> Callable[[Message, Scope], Any]:
-    async def add_headers(message: Message, scope: Scope) -> None:
+    async def add_headers(message: Any, scope: Scope) -> None:
         if message["type"] in HANDSHAKES:
-            headers = MutableScopeHeaders(cast("HeaderScope", message))
-            headers[REQUEST_ID_HEADER] = request_id_of(scope, ids=ids)
-            headers[NO_SNIFFING[0]] = NO_SNIFFING[1]
+            others = [header for header in message.get("headers", ()) if header[0].lower() not in _OURS]
+            request_id = (_REQUEST_ID, request_id_of(scope, ids=ids).encode("latin-1"))
+            message["headers"] = [*others, request_id, _NO_SNIFFING]
 
     return add_headers
 

@@ -20,7 +20,7 @@ from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import answer, operation, problems
 from dtq.entrypoints.http.errors import Problem, problem_of
 from dtq.entrypoints.http.headers import check_content_type
-from dtq.entrypoints.http.metrics import refusals
+from dtq.entrypoints.http.metrics import Refusals
 from dtq.entrypoints.http.queries import AnyRequest
 from dtq.entrypoints.http.schemas import task_fields
 from dtq.ports.backend import Backend
@@ -77,7 +77,7 @@ async def submit_batch(
 ) -> BatchAnswer:
     """Accept up to 1,000 tasks. Each is accepted or refused by itself; each may carry its own idempotency key."""
     pace = Pace(backend.clock)
-    with refusals(tasks):
+    with Refusals(tasks):
         check_content_type(request.headers)
         if "idempotency-key" in request.headers:
             fault = "belongs to one task: name it in each item instead"
@@ -142,7 +142,7 @@ async def _pruned(body: bytes, pace: Pace) -> bytes:
 def _fields(item: bytes, tasks: TaskService, *, limit: int) -> Mapping[str, object] | DtqError:
     """Read a submission, and do not look into one that is too large to be any."""
     try:
-        with refusals(tasks):
+        with Refusals(tasks):
             if len(item) > limit:
                 raise PayloadTooLarge(size=len(item), limit=limit, field="item")
             return task_fields(item)

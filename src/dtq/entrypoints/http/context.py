@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from litestar.types import ASGIApp, Receive, Scope, Send
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from dtq.entrypoints.http.auth import request_id_of
 from dtq.ports.environment import Ids
@@ -14,8 +14,11 @@ def request_context(ids: Ids) -> Callable[[ASGIApp], ASGIApp]:
 
     def around(app: ASGIApp) -> ASGIApp:
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            with bound_contextvars(request_id=request_id_of(scope, ids=ids)):
+            before = bind_contextvars(request_id=request_id_of(scope, ids=ids))
+            try:
                 await app(scope, receive, send)
+            finally:
+                reset_contextvars(**before)
 
         return serve
 

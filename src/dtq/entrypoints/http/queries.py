@@ -60,6 +60,8 @@ async def refuse_unknown(request: AnyRequest) -> None:
 
     A misspelled filter would otherwise show everything, and one for a purge purge everything.
     """
+    if not request.scope["query_string"]:
+        return
     known = [query.name for query in request.route_handler.opt.get("queries", ())]
     problems = tuple(_problems(request, known))[:_MAX_PROBLEMS]
     if problems:

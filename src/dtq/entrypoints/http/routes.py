@@ -11,7 +11,7 @@ from litestar.handlers.base import BaseRouteHandler
 from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.entrypoints.config import Settings
 from dtq.entrypoints.http import batch, dead_letters, doctor, explanations, overview, queues, tasks
-from dtq.entrypoints.http.auth import AnyConnection, KeyGuard, actor_of
+from dtq.entrypoints.http.auth import AnyConnection, AnyRequest, KeyGuard, actor_of
 from dtq.entrypoints.http.queries import refuse_unknown
 
 SECURITY_SCHEME: Final = "ApiKey"
@@ -22,11 +22,12 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
     # methods comes first: it stands in for what Litestar would add
     submissions = [tasks.methods, tasks.submit, tasks.show, tasks.show_recent]
 
-    def keep_out(connection: AnyConnection, handler: BaseRouteHandler) -> None:
-        # a function of its own: Litestar copies what it is given, and the guard's log cannot be copied
-        guard.keep_out(connection, handler)
+    async def keep_out(request: AnyRequest) -> None:
+        # no guard of Litestar's, which are given a copy of the handler for each request
+        guard.keep_out(request, request.route_handler)
+        await refuse_unknown(request)
 
-    submits: dict[str, Any] = {"tags": ["tasks"], "guards": [keep_out]}
+    submits: dict[str, Any] = {"tags": ["tasks"], "before_request": keep_out}
     request_bytes = settings.max_payload_bytes + BESIDE_PAYLOAD_BYTES
     of_batches = {"request_max_body_size": settings.max_batch_bytes, "opt": {"max_item_bytes": request_bytes}}
     return [
@@ -43,13 +44,15 @@ def routers(settings: Settings, *, guard: KeyGuard) -> Sequence[Router]:
 
 def _open(path: str, handlers: Sequence[HTTPRouteHandler], **settings: Any) -> Router:
     """Return what needs no key."""
-    return Router(path, route_handlers=handlers, before_request=refuse_unknown, **settings)
+    return Router(path, route_handlers=handlers, **{"before_request": refuse_unknown, **settings})
 
 
 def _guarded(guard: KeyGuard, settings: Settings) -> Router:
     """Return the destructive acts: whoever asks for one must have the key, where there is one."""
 
-    def let_in(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+    async def let_in(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+        # a function of its own: Litestar copies what it is given, and the guard's log cannot be copied; and no plain
+        # one, which it would call on another thread
         guard.let_in(connection, handler)
 
     return Router(

@@ -7,6 +7,7 @@ import msgspec
 from litestar import HttpMethod, Response, get, post, route
 from litestar.di import NamedDependency
 from litestar.params import FromPath
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from dtq.application.tasks import Submitted, TaskService
 from dtq.application.waiting import Waiting
@@ -15,11 +16,12 @@ from dtq.domain.errors import TaskNotFound
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import IDEMPOTENCY_KEY, JSON, TASK_ID, answer, operation, problems
 from dtq.entrypoints.http.headers import check_content_type, only
-from dtq.entrypoints.http.metrics import refusals
+from dtq.entrypoints.http.metrics import Refusals
 from dtq.entrypoints.http.queries import LIMIT, QUEUE, STATUS, WAIT, AnyRequest
 from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, task_fields, with_header
 from dtq.entrypoints.views import TaskBody, TaskList, full, listed
 
+_IS_JSON: Final = (b"content-type", JSON.encode())
 _RECENT: Final = (QUEUE, STATUS, LIMIT)
 
 
@@ -51,9 +53,9 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
         ),
     },
 )
-async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Response[bytes]:
+async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> ASGIApp:
     """Accept a task (202), or answer with the ended task that its idempotency key belongs to (200)."""
-    with refusals(tasks):
+    with Refusals(tasks):
         check_content_type(request.headers)
         key = only("Idempotency-Key", headers=request.headers)
         fields = task_fields(await request.body())
@@ -61,8 +63,8 @@ async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> Re
     if submitted.duplicate or submitted.task is None:
         return _json(await _duplicate(submitted, tasks), status=HTTPStatus.OK)
     accepted = Accepted(task_id=submitted.task_id, status=submitted.task.status)
-    location = {"Location": f"/api/v1/tasks/{submitted.task_id}"}
-    return _json(accepted, status=HTTPStatus.ACCEPTED, headers=location)
+    location = (b"location", b"/api/v1/tasks/%b" % submitted.task_id.encode())
+    return _json(accepted, location, status=HTTPStatus.ACCEPTED)
 
 
 @get(
@@ -143,5 +145,13 @@ async def _duplicate(submitted: Submitted, tasks: TaskService) -> TaskBody | Gon
         return GoneDuplicate(task_id=submitted.task_id, status=None, duplicate=True)
 
 
-def _json(body: object, *, status: HTTPStatus, headers: dict[str, str] | None = None) -> Response[bytes]:
-    return Response(msgspec.json.encode(body), status_code=status, media_type=JSON, headers=headers)
+def _json(body: object, *headers: tuple[bytes, bytes], status: HTTPStatus) -> ASGIApp:
+    """Return what answers with *body*: a Response would look for cookies, encoders and more that is not there."""
+    text = msgspec.json.encode(body)
+    length = (b"content-length", str(len(text)).encode())
+
+    async def answered(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status.value, "headers": [*headers, _IS_JSON, length]})
+        await send({"type": "http.response.body", "body": text, "more_body": False})
+
+    return answered
