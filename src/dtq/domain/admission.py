@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.domain.errors import FieldProblem, InvalidTask, PayloadTooLarge, UnknownTaskType
-from dtq.domain.json_text import object_problem, parse_object
+from dtq.domain.json_text import JsonProblem, parse_object
 from dtq.domain.task import QueueName
 from dtq.domain.text import clean
 
@@ -44,6 +44,8 @@ FIELDS: Final = (
     "metadata",
 )
 """What a submission may name, in the contract's order."""
+
+_KNOWN: Final = frozenset(FIELDS)
 
 
 def _any_object(_task_type: str, _payload: str) -> FieldProblem | None:
@@ -99,7 +101,7 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
     metadata, ttl = check.metadata()
     spec = TaskSpec(
         task_type=check.text("task_type", TASK_TYPE_PATTERN),
-        payload=check.json("payload", default=None),
+        payload=check.json_object("payload", default=None)[0],
         queue=QueueName(check.text("queue", QUEUE_PATTERN, default=DEFAULT_QUEUE)),
         idempotency_key=check.optional_text("idempotency_key", KEY_PATTERN),
         max_attempts=check.integer(
@@ -136,7 +138,7 @@ def _size(text: str) -> int:
 
 def _seconds(value: float) -> timedelta:
     """Return *value* in whole milliseconds, rounded up; as decimals, for 1.1 s are to be 1100 ms and not 1101."""
-    return timedelta(milliseconds=math.ceil(Decimal(str(value)) * 1000))
+    return timedelta(milliseconds=math.ceil(Decimal(str(value)) * 1000)) if value else timedelta()
 
 
 class _Check:
@@ -150,7 +152,9 @@ class _Check:
         self.problems.append(FieldProblem(field, problem))
 
     def unknown_names(self) -> None:
-        unknown = (name for name in self._fields if name not in FIELDS)
+        if _KNOWN.issuperset(self._fields):
+            return
+        unknown = (name for name in self._fields if name not in _KNOWN)
         for name in islice(unknown, MAX_UNKNOWN_NAMES):
             self._blame(clean(name, limit=100), f"unknown field; known are {', '.join(FIELDS)}")
 
@@ -189,20 +193,21 @@ class _Check:
             return default
         return value
 
-    def json(self, name: str, *, default: str | None) -> str:
+    def json_object(self, name: str, *, default: str | None) -> tuple[str, Mapping[str, object]]:
+        """Return the text of a JSON object as received, and what is in it; a default is an empty one."""
         value = self._fields.get(name)
         if value is None:
             if default is None:
                 self._blame(name, "required")
-            return default or "{}"
+            return default or "{}", {}
         if not isinstance(value, str):
             self._blame(name, "must be a JSON object")
-            return "{}"
-        problem = object_problem(value)
-        if problem is not None:
-            self._blame(name, problem)
-            return "{}"
-        return value
+            return "{}", {}
+        try:
+            return value, parse_object(value)
+        except JsonProblem as problem:
+            self._blame(name, str(problem))
+            return "{}", {}
 
     def metadata(self) -> tuple[str, timedelta | None]:
         """Return the text as received and the time to live in it; a text that is too large is not looked into."""
@@ -211,8 +216,7 @@ class _Check:
         if size > MAX_METADATA_BYTES:
             self._blame("metadata", f"{size} bytes, at most {MAX_METADATA_BYTES} are allowed")
             return "{}", None
-        text = self.json("metadata", default="{}")
-        values = parse_object(text)
+        text, values = self.json_object("metadata", default="{}")
         for name in RESERVED_METADATA:
             if name in values:
                 self._blame(f"metadata.{name}", "reserved: dtq writes it")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +11,8 @@ from dtq.domain.errors import DtqError, FieldProblem, InvalidTask
 from dtq.domain.json_text import written
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.entrypoints.views import AttemptBody
+
+_AS_TEXT: Final = frozenset({"payload", "metadata"})
 
 T = TypeVar("T")
 Fields = Mapping[str, object]
@@ -139,11 +141,12 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
 def fields_of(submission: Submission) -> dict[str, object]:
     """Return a submission as it is admitted. Raises InvalidTask where something in it cannot be JSON."""
-    fields: dict[str, object] = {name: getattr(submission, name) for name in submission.__struct_fields__}
-    for name in ("payload", "metadata"):
-        if fields[name] is not None:
-            fields[name] = _text(fields[name], field=name)
-    return {name: value for name, value in fields.items() if value is not None}
+    fields: dict[str, object] = {}
+    for name in submission.__struct_fields__:
+        value = getattr(submission, name)
+        if value is not None:
+            fields[name] = _text(value, field=name) if name in _AS_TEXT else value
+    return fields
 
 
 def _text(value: object, *, field: str) -> str:
