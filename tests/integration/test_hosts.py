@@ -59,3 +59,13 @@ async def test_our_own_names_are_served(host: bytes) -> None:
         await client.say(b"GET /health HTTP/1.1\r\n" + host + b"Connection: close\r\n\r\n")
 
         assert (await client.rest()).startswith(b"HTTP/1.1 204 ")
+
+
+async def test_a_connection_that_asked_by_our_own_name_is_refused_another_one_later() -> None:
+    async with served(application, Recorder(), http=Local) as server, server.client() as client:
+        for _ in range(2):
+            await client.say(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await client.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+        await client.say(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+
+        assert (await client.rest()).startswith(b"HTTP/1.1 421 ")

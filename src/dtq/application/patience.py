@@ -70,8 +70,9 @@ class Patience:
         left = self._left()
         if left <= 0:
             raise BrokerUnavailable("no time was left to ask the broker")
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        request = asyncio.ensure_future(_carried_out(call, answer))
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        request = loop.create_task(_carried_out(call, answer))
         farewell: list[Timer] = []
 
         def end() -> None:

@@ -109,6 +109,7 @@ async def _serve(container: Container, listener: socket.socket) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    loops.spare_what_stays()
     log.log("INFO", "api_listens", url=_url(listener))
     await server.serve(sockets=[listener])
     return 0 if server.started else FAILED

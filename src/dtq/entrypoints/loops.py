@@ -1,6 +1,7 @@
 """The event loop that servers run on: uvloop's where it is installed."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
@@ -33,6 +34,16 @@ def run_on(runner: asyncio.Runner, work: Coroutine[None, None, T], *, on_exit: C
             if whole.done() or loop.is_closed():
                 raise
             on_exit("loop.stop")
+
+
+def spare_what_stays() -> None:
+    """Leave what a server has made before its work out of every garbage collection to come.
+
+    It lives as long as its process. Gone through again and again, it costs a tenth of what a request does, and tens of
+    milliseconds each time, in which nobody is served.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

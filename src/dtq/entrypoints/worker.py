@@ -53,6 +53,7 @@ async def _work(container: Container) -> int:
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, worker.request_stop)
+    loops.spare_what_stays()
     try:
         return await worker.run()
     except (WorkerIdInUse, UnsuitableBroker) as error:

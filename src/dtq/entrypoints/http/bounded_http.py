@@ -69,6 +69,7 @@ class BoundedHttp(HttpToolsProtocol):
     _head_bytes = 0
     _unfinished_bytes = 0
     _refusal = (HTTPStatus.BAD_REQUEST, _MALFORMED)
+    _known_host = b""
     _was_paused = False
     _is_left = False
 
@@ -121,9 +122,12 @@ class BoundedHttp(HttpToolsProtocol):
         if len(hosts) > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             self._refusal = (HTTPStatus.BAD_REQUEST, _NOT_ONE_HOST)
             raise _NotOneHost
-        if hosts and not self.origins.may_be_asked(hosts[0].decode("latin-1")):
-            self._refusal = (HTTPStatus.MISDIRECTED_REQUEST, _OTHER_NAME)
-            raise _OtherName
+        if hosts and hosts[0] != self._known_host:
+            if not self.origins.may_be_asked(hosts[0].decode("latin-1")):
+                self._refusal = (HTTPStatus.MISDIRECTED_REQUEST, _OTHER_NAME)
+                raise _OtherName
+            # a connection that stays open names the same one each time
+            self._known_host = hosts[0]
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
