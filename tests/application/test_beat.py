@@ -33,7 +33,9 @@ class Pulse:
         self.troubles: list[tuple[str, str]] = []
         self.aborted: list[ExitCode] = []
         self.told_replaced = 0
+        self.condition = Condition()
         self.handover = Handover(
+            look=lambda: self.condition,
             on_reports=self.reports.extend,
             on_trouble=lambda what, error: self.troubles.append((what, type(error).__name__)),
             on_replaced=self._on_replaced,
@@ -48,7 +50,7 @@ class Pulse:
 
     def hold(self, *, until: float) -> None:
         lease = HeldLease(task_id=a_task_id(), receipt=a_receipt(), lease=a_lease())
-        self.handover.condition = Condition(holds=(Hold(lease=lease, until=until),), active=1)
+        self.condition = Condition(holds=(Hold(lease=lease, until=until),), active=1)
 
     async def live(self, seconds: int, *, ticking: bool) -> None:
         for _ in range(seconds):
@@ -119,9 +121,9 @@ async def test_a_main_loop_that_hangs_within_its_tasks_deadlines_keeps_its_lease
 async def test_a_neighbor_whose_deadline_passes_meanwhile_keeps_its_lease_too() -> None:
     pulse = Pulse()
     pulse.hold(until=100)
-    first = pulse.handover.condition.holds
+    first = pulse.condition.holds
     pulse.hold(until=3)
-    pulse.handover.condition = Condition(holds=first + pulse.handover.condition.holds, active=2)
+    pulse.condition = Condition(holds=first + pulse.condition.holds, active=2)
 
     await pulse.live(60, ticking=False)
 
@@ -181,7 +183,7 @@ async def test_a_fault_in_the_beat_itself_does_not_end_it() -> None:
 async def test_the_worker_is_announced_every_heartbeat_with_its_condition() -> None:
     pulse = Pulse()
     await pulse.live(1, ticking=True)
-    pulse.handover.condition = Condition(active=2, processed=7, failed=1, retried=3)
+    pulse.condition = Condition(active=2, processed=7, failed=1, retried=3)
 
     await pulse.live(5, ticking=True)
 
@@ -200,7 +202,7 @@ async def test_the_worker_is_announced_every_heartbeat_with_its_condition() -> N
 async def test_a_drain_is_announced_at_the_next_beat() -> None:
     pulse = Pulse()
     await pulse.live(1, ticking=True)
-    pulse.handover.condition = Condition(draining=True)
+    pulse.condition = Condition(draining=True)
 
     await pulse.live(1, ticking=True)
 

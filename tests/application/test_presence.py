@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from dtq.application.handover import Handover
+from dtq.application.handover import Condition, Handover
 from dtq.application.presence import Presence, WorkerIdInUse
 from dtq.application.settings import WorkerSettings
 from dtq.domain.errors import UnsuitableBroker
@@ -38,7 +38,7 @@ FACTS = ServerFacts(description="a server", uptime=timedelta(days=1))
 def presence_of(world: World, server: Server) -> Presence:
     backend = replace(world.backend, server=server)
     settings = WorkerSettings(worker_id=WORKER, hostname="host")
-    handover = Handover(on_reports=lambda _: None, on_trouble=lambda *_: None, on_replaced=lambda: None)
+    handover = Handover(look=Condition, on_reports=lambda _: None, on_trouble=lambda *_: None, on_replaced=lambda: None)
     return Presence(backend, settings=settings, handover=handover, ids=world.ids, observer=world.notes)
 
 

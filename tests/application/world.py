@@ -19,11 +19,13 @@ from dtq.application.tasks import TaskService, TaskView
 from dtq.application.worker import Worker
 from dtq.application.workers import WorkerService
 from dtq.domain.admission import AdmissionRules, BrokerLimits
+from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy
 from dtq.domain.events import Event, EventType
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
 from dtq.handlers import Registry
+from dtq.ports.answers import CommitAnswer
 from dtq.ports.backend import Backend, BackendOptions
 from tests.application.handlers import REGISTRY
 from tests.application.link import Link, over
@@ -80,7 +82,7 @@ class Staff:
     @property
     def active(self) -> int:
         """How many attempts are not recorded yet."""
-        return len(self.worker._crew.in_flight.holds)  # noqa: SLF001 - the broker cannot tell it from the outside
+        return self.worker._crew.in_flight.owned  # noqa: SLF001 - the broker cannot tell it from the outside
 
     @property
     def free(self) -> int:
@@ -91,6 +93,19 @@ class Staff:
         """End the worker without a word, as SIGKILL would: nothing it still sends arrives."""
         self.link.is_down = True
         self.life.cancel()
+
+    def hold_records(self) -> asyncio.Event:
+        """Let no outcome arrive at the broker until the event that is returned is set; starts do."""
+        taken = asyncio.Event()
+        settling = self.worker._crew.settling  # noqa: SLF001 - the same
+        commit = settling._commit  # noqa: SLF001 - a link cannot tell the commits of ends from those of starts
+
+        async def late(change: Change) -> CommitAnswer:
+            await taken.wait()
+            return await commit(change)
+
+        settling._commit = late  # noqa: SLF001 - the same
+        return taken
 
     def stop(self) -> None:
         """Ask the worker to stop, as a first or second signal."""

@@ -29,25 +29,32 @@ class Condition(Struct, frozen=True, kw_only=True):
 
 
 class Handover:
-    """Values that one of the two replaces whole, and calls back to the main loop; so no lock is needed.
+    """What one of the two looks at or replaces whole, and calls back to the main loop; so no lock is needed.
 
-    ``ticks`` is counted up by the main loop while it lives. ``announced_at`` is when, on the monotonic clock, the last
-    sign of life was sent that the broker took. The calls must be safe to make from another thread.
+    *look* tells how the worker is, whichever thread asks. ``ticks`` is counted up by the main loop while it lives.
+    ``announced_at`` is when, on the monotonic clock, the last sign of life was sent that the broker took. The calls
+    must be safe to make from another thread.
     """
 
     def __init__(
         self,
         *,
+        look: Callable[[], Condition],
         on_reports: Callable[[Sequence[LeaseReport]], None],
         on_trouble: Callable[[str, Exception], None],
         on_replaced: Callable[[], None],
     ) -> None:
-        self.condition = Condition()
+        self._look = look
         self.ticks = 0
         self.announced_at = float("-inf")
         self.on_reports = on_reports
         self.on_trouble = on_trouble
         self.on_replaced = on_replaced
+
+    @property
+    def condition(self) -> Condition:
+        """How the worker is, now."""
+        return self._look()
 
 
 def sign_of_life(first: Heartbeat, condition: Condition, *, at: datetime) -> Heartbeat:

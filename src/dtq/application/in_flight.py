@@ -1,4 +1,4 @@
-"""The slots of a worker and what is in them."""
+"""The slots of a worker, what is in them, and what has left them and is yet to be recorded."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,56 +10,67 @@ from dtq.domain.task import LeaseToken, Receipt, Task, TaskId
 class Job:
     """A task that this worker has started, and the lease under which it runs."""
 
+    __slots__ = ("attempt", "hold", "lease", "task")
+
     def __init__(self, task: Task, *, hold: Hold, attempt: Attempt) -> None:
         self.task = task
         self.hold = hold
         self.attempt = attempt
-
-    @property
-    def lease(self) -> LeaseToken:
-        """The lease of this execution."""
-        return self.hold.lease.lease
+        self.lease: LeaseToken = hold.lease.lease
 
 
 class InFlight:
-    """As many slots as the worker's concurrency; *on_change* hears of each change.
+    """As many slots as the worker's concurrency; *on_change* hears when a slot or a record is done with.
 
-    A job is active until its attempt is recorded or given up; its slot stays taken until its handler has ended.
+    A job is active until its attempt is recorded or given up; its slot is taken until its handler has ended. So the
+    next handler runs while the end of the last one is written down, for as many ends as there are slots.
     """
 
     def __init__(self, *, capacity: int, on_change: Callable[[], None]) -> None:
         self._capacity = capacity
         self._on_change = on_change
-        self._jobs: dict[LeaseToken, Job] = {}
-        self._active: dict[LeaseToken, Hold] = {}
+        self._slots: set[Job] = set()
+        self._active: dict[LeaseToken, Job] = {}
+        self._unrecorded: set[Job] = set()
         self._receipts: set[Receipt] = set()
 
     @property
     def free(self) -> int:
-        """How many slots are empty."""
-        return self._capacity - len(self._jobs)
+        """How many tasks may be begun: one for each empty slot, and none while more ends than slots are unrecorded."""
+        return self._capacity - len(self._slots) if len(self._unrecorded) <= self._capacity else 0
+
+    @property
+    def owned(self) -> int:
+        """How many jobs are active; may be asked from any thread."""
+        return len(self._active)
 
     @property
     def holds(self) -> tuple[Hold, ...]:
-        """The leases to keep: one for each active job."""
-        return tuple(self._active.values())
+        """The leases to keep: one for each active job; may be asked from any thread."""
+        # a dict is copied in one go, and walked with other threads in between
+        return tuple([job.hold for job in self._active.copy().values()])
 
     @property
     def is_stuck(self) -> bool:
         """Whether handlers that cannot be stopped, and whose attempts are over, take every slot."""
-        return not self.free and not self._active
+        return not self._active and len(self._slots) >= self._capacity
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no handler runs, and no attempt is yet to be recorded."""
+        return not self._active and not self._slots
 
     def active(self) -> Sequence[Job]:
         """Return the active jobs."""
-        return [self._jobs[lease] for lease in self._active]
+        return list(self._active.values())
 
     def active_of(self, lease: LeaseToken) -> Job | None:
         """Return the active job that runs under *lease*, or None."""
-        return self._jobs[lease] if lease in self._active else None
+        return self._active.get(lease)
 
     def holds_of(self, task_id: TaskId) -> Sequence[Hold]:
         """Return the leases under which a task is active here."""
-        return [hold for hold in self._active.values() if hold.lease.task_id == task_id]
+        return [job.hold for job in self._active.values() if job.task.task_id == task_id]
 
     def owns(self, receipt: Receipt) -> bool:
         """Tell whether an entry belongs to an active job."""
@@ -67,18 +78,20 @@ class InFlight:
 
     def add(self, job: Job) -> None:
         """Fill a slot."""
-        self._jobs[job.lease] = job
-        self._active[job.lease] = job.hold
+        self._slots.add(job)
+        self._active[job.lease] = job
         self._receipts.add(job.hold.lease.receipt)
-        self._on_change()
 
     def record(self, job: Job) -> None:
         """Take note that the attempt of *job* is over."""
-        self._active.pop(job.lease, None)
-        self._receipts.discard(job.hold.lease.receipt)
+        if self._active.pop(job.lease, None) is not None:
+            self._unrecorded.discard(job)
+            self._receipts.discard(job.hold.lease.receipt)
         self._on_change()
 
     def remove(self, job: Job) -> None:
         """Empty the slot of *job*, whose handler has ended."""
-        self._jobs.pop(job.lease, None)
+        self._slots.discard(job)
+        if job.lease in self._active:
+            self._unrecorded.add(job)
         self._on_change()

@@ -69,10 +69,13 @@ class Worker:
         self._requests = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handover = Handover(
-            on_reports=self._hear_reports, on_trouble=self._hear_trouble, on_replaced=self._hear_replaced
+            look=self._condition,
+            on_reports=self._hear_reports,
+            on_trouble=self._hear_trouble,
+            on_replaced=self._hear_replaced,
         )
         self._presence = Presence(backend, settings=settings, handover=self._handover, ids=ids, observer=self._observer)
-        self._crew = Crew(self._tools(ids), registry=registry, retryable=retryable, on_change=self._publish)
+        self._crew = Crew(self._tools(ids), registry=registry, retryable=retryable, on_change=self._note_change)
         self._supervisor = Supervisor(
             stop=self._stop, chance=chance, observer=self._observer, on_outage=self._crew.outage
         )
@@ -80,7 +83,7 @@ class Worker:
     @property
     def active(self) -> int:
         """How many attempts run, or have ended and are yet to be recorded; may be asked from any thread."""
-        return self._handover.condition.active
+        return self._condition().active
 
     async def run(self) -> ExitCode:
         """Work until asked to stop, and say how it ended; no outage of the broker ends it.
@@ -98,8 +101,8 @@ class Worker:
                 raise self._presence.replaced()
             if life.done():
                 return life.result()
-            self._observer.noticed("exiting_at_once", active=len(self._crew.in_flight.holds))
-            return ExitCode.WORK_LEFT if self._crew.in_flight.holds else ExitCode.DRAINED
+            self._observer.noticed("exiting_at_once", active=self._crew.in_flight.owned)
+            return ExitCode.WORK_LEFT if self._crew.in_flight.owned else ExitCode.DRAINED
         finally:
             life.cancel()
             exit_now.cancel()
@@ -144,7 +147,6 @@ class Worker:
             asyncio.create_task(run(crew.lead.step, name="lead")),
             asyncio.create_task(run(crew.sweeps.step, name="sweeps")),
         ]
-        self._publish()
         self._beat_runner.start(beat.run)
         try:
             await self._stop.wait()
@@ -178,12 +180,11 @@ class Worker:
         crew = self._crew
         ends_at = self._backend.clock.monotonic() + self._settings.drain_timeout.total_seconds()
         gone_at = ends_at + LAST_WORDS.total_seconds()
-        self._observer.noticed("draining", active=len(crew.in_flight.holds))
-        self._publish()
+        self._observer.noticed("draining", active=crew.in_flight.owned)
         await self._wait(stopping, until=gone_at)
         await self._try("poll", crew.poll.finish, until=gone_at)
         await self._try("lead", crew.lead.resign, until=gone_at)
-        while crew.in_flight.holds and (left := ends_at - self._backend.clock.monotonic()) > 0:
+        while crew.in_flight.owned and (left := ends_at - self._backend.clock.monotonic()) > 0:
             await self._changed.wait(at_most=timedelta(seconds=left))
         abandoned = await crew.running.abandon()
         # from here on nothing is extended, so that what is handed back stays handed back
@@ -228,18 +229,22 @@ class Worker:
             self._handover.ticks += 1
             await self._backend.clock.sleep(self._settings.beat_interval / 2)
 
-    def _publish(self) -> None:
-        """Tell the beat how the worker is, and let the loops look at it."""
+    def _condition(self) -> Condition:
+        """Say how the worker is; the beat asks from its own thread, whatever the main loop does meanwhile."""
         tally = self._crew.settling.tally
         holds = self._crew.in_flight.holds
-        self._handover.condition = Condition(
+        return Condition(
             holds=holds,
-            active=len(holds),
+            # what waits to be recorded takes no slot, and the worker is not idle before that is done
+            active=min(len(holds), self._settings.concurrency),
             draining=self._stop.is_raised(),
             processed=tally.processed,
             failed=tally.failed,
             retried=tally.retried,
         )
+
+    def _note_change(self) -> None:
+        """Let the loops look at what became of the slots."""
         self._nudge.give()
         self._changed.give()
         if self._crew.in_flight.is_stuck:
