@@ -29,6 +29,15 @@ async def test_an_async_handler_is_stopped_at_its_deadline_and_retried(world: Wo
     assert "no result within 2 s" == await failure_of(world, task_id)
 
 
+async def test_a_lease_may_be_held_until_the_deadline_and_the_grace(world: World) -> None:
+    staff = await world.hire()
+
+    await world.submit("hold", timeout_ms=60_000)
+
+    (hold,) = staff.worker._crew.in_flight.holds  # noqa: SLF001 - it shows only where a main loop hangs for good
+    assert 60 + staff.settings.grace.total_seconds() == hold.until - world.clock.monotonic()
+
+
 async def test_the_last_attempt_that_times_out_is_given_up(world: World) -> None:
     await world.hire()
     task_id = await world.submit("hold", timeout_ms=1_000, max_attempts=1)

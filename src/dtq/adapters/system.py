@@ -11,13 +11,13 @@ from typing import Final
 from dtq.domain.task import LeaseToken, TaskId, Version, WorkerId
 from dtq.ports.environment import Timer
 
-_VERSION_4: Final = 0x4000 << 64 | 0x8000 << 48
-_RANDOM_BITS: Final = (1 << 128) - 1 ^ (0xF000 << 64 | 0xC000 << 48)
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 
 def _uuid4_hex() -> str:
     """Return what uuid.uuid4().hex does, without an object for each: a worker needs three a task."""
-    return f"{int.from_bytes(urandom(16)) & _RANDOM_BITS | _VERSION_4:032x}"
+    digits = urandom(16).hex()
+    return f"{digits[:12]}4{digits[13:16]}{_VARIANTS[digits[16]]}{digits[17:]}"
 
 
 class SystemClock:

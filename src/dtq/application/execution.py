@@ -66,8 +66,9 @@ class Attempt:
         self._clock = clock
         self._rules = rules
         self._reason: StopReason | None = None
-        self._began_at = clock.monotonic()
-        self._ends_at = self._began_at + task.timeout.total_seconds()
+        # counted from when the handler really starts
+        self._began_at = 0.0
+        self._ends_at = float("inf")
         self._timers: list[Timer] = []
         self._runner: asyncio.Task[None] | None = None
 
@@ -95,7 +96,7 @@ class Attempt:
     def run_async(self, handler: Handler, payload: object) -> None:
         """Begin to run an async handler, in a task of its own."""
         self._arm(self._clock.monotonic())
-        self._runner = asyncio.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
+        self._runner = self._loop.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
         self._runner.add_done_callback(self._end_unbegun)
 
     def run_sync(self, handler: Handler, payload: object, *, pool: ThreadPoolExecutor) -> None:

@@ -34,7 +34,7 @@ class GroupCommit(Generic[Item, Answer]):
         self._send = send
         self._weigh = weigh
         self._most = most
-        self._waiting: OrderedDict[asyncio.Future[Answer], Item] = OrderedDict()
+        self._waiting: OrderedDict[asyncio.Future[Answer], tuple[Item, int]] = OrderedDict()
         self._weight = 0
         self._sender: asyncio.Task[None] | None = None
 
@@ -57,17 +57,20 @@ class GroupCommit(Generic[Item, Answer]):
         try:
             for item in items:
                 futures.append(self._enqueue(item))  # noqa: PERF401 - those before one that is refused are known here
-            return await asyncio.gather(*futures)
+            return [await future for future in futures]
         finally:
             for future in futures:
                 self._withdrawn(future)
+                # where one of them failed, nobody asks the others
+                if not future.cancel() and not future.cancelled():
+                    future.exception()
 
     def _enqueue(self, item: Item) -> "asyncio.Future[Answer]":
         weight = self._weigh(item)
         if self._waiting and self._weight + weight > self._most:
             raise BrokerBehind(f"what waits for the broker weighs {self._weight} of {self._most}")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = item
+        self._waiting[future] = item, weight
         self._weight += weight
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all(), name="group-commit")
@@ -77,7 +80,7 @@ class GroupCommit(Generic[Item, Answer]):
         """Take an item out that waits; tell whether it did."""
         if future not in self._waiting:
             return False
-        self._weight -= self._weigh(self._waiting.pop(future))
+        self._weight -= self._waiting.pop(future)[1]
         return True
 
     async def _send_all(self) -> None:
@@ -90,22 +93,27 @@ class GroupCommit(Generic[Item, Answer]):
     def _next_batch(self) -> list[_Waiting[Answer, Item]]:
         batch: list[_Waiting[Answer, Item]] = []
         while self._waiting and len(batch) < MAX_BATCH:
-            waiting = self._waiting.popitem(last=False)
-            self._weight -= self._weigh(waiting[1])
-            if not waiting[0].done():
-                batch.append(waiting)
+            future, (item, weight) = self._waiting.popitem(last=False)
+            self._weight -= weight
+            if not future.done():
+                batch.append((future, item))
         return batch
 
     async def _send_batch(self, batch: list[_Waiting[Answer, Item]]) -> None:
-        (answers,) = await asyncio.gather(self._send([item for _, item in batch]), return_exceptions=True)
-        if not isinstance(answers, BaseException):
-            _answer(batch, answers)
-        elif len(batch) > 1 and not isinstance(answers, BrokerUnavailable):
-            # one item may have spoilt the batch before it was sent: only its own caller is to suffer
-            for waiting in batch:
-                await self._send_batch([waiting])
+        try:
+            answers = await self._send([item for _, item in batch])
+        except BaseException as error:
+            if self._sender is not None and self._sender.cancelling():
+                raise
+            if len(batch) == 1 or isinstance(error, BrokerUnavailable):
+                _fail(batch, error)
+                return
         else:
-            _fail(batch, answers)
+            _answer(batch, answers)
+            return
+        # one item may have spoilt the batch before it was sent: only its own caller is to suffer
+        for waiting in batch:
+            await self._send_batch([waiting])
 
 
 def _answer(batch: list[_Waiting[Answer, Item]], answers: Sequence[Answer]) -> None:

@@ -1,8 +1,13 @@
 """What a handler returned, as JSON text."""
 
+from typing import Final
+
 from dtq.domain.json_text import encoded, parse
 from dtq.domain.outcome import RESULT_NOT_SERIALIZABLE, AttemptResult, Outcome, Succeeded, failed
 from dtq.domain.text import class_name, text_of
+
+_NOTHING: Final = encoded(None)
+"""What most handlers return."""
 
 
 def outcome_of(value: object, *, max_bytes: int) -> Outcome:
@@ -11,12 +16,13 @@ def outcome_of(value: object, *, max_bytes: int) -> Outcome:
     A result over *max_bytes* is not kept. The work is done either way, so another attempt would only repeat it.
     """
     try:
-        encoding = encoded(value)
+        encoding = _NOTHING if value is None else encoded(value)
         if len(encoding) > max_bytes:
             return Succeeded(result=None, truncated=True)
         text = encoding.decode()
-        # what a handler writes as text of its own may be anything, and readers would meet it at every look
-        parse(text)
+        if value is not None:
+            # what a handler writes as text of its own may be anything, and readers would meet it at every look
+            parse(text)
         return Succeeded(result=text)
     except BaseException as error:  # noqa: BLE001 - the handler's own objects may raise anything while they are read
         return not_serializable(f"{class_name(error)}: {text_of(error)}")

@@ -71,7 +71,7 @@ class Running:
         if outcome is None:
             self._in_flight.record(job)
             return
-        recorder = asyncio.create_task(self._record(job, outcome), name=f"record-{job.task.task_id}")
+        recorder = decided.get_loop().create_task(self._record(job, outcome), name=f"record-{job.task.task_id}")
         self._recorders[job] = recorder
         recorder.add_done_callback(lambda _: self._recorders.pop(job))
 

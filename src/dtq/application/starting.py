@@ -1,6 +1,7 @@
 """What becomes of the entries that a sweep brought: started, acknowledged, buried, or handed back."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -82,8 +83,9 @@ class Starting:
         returned: list[Receipt] = []
         for _ in range(_MAX_ROUNDS):
             decided: list[tuple[_Start, Change]] = []
+            now = self._clock.now()
             for one in waiting:
-                change = one.repeat or await self._decide_alone(one, returned)
+                change = one.repeat or await self._decide_alone(one, returned, now=now)
                 if change is not None:
                     decided.append((one, change))
             waiting = await self._commit(decided, returned) if decided else []
@@ -105,15 +107,15 @@ class Starting:
             self._observer.committed(change)
             self._run(change.after, one.held(change.after))
 
-    async def _decide_alone(self, one: _Start, returned: list[Receipt]) -> Change | None:
+    async def _decide_alone(self, one: _Start, returned: list[Receipt], *, now: datetime) -> Change | None:
         """Decide about a delivery; what is bad about this one alone sets it aside, and stops no other."""
         try:
-            return await self._decide(one, returned)
+            return await self._decide(one, returned, now=now)
         except (IllegalChange, *OF_ONE_REQUEST) as error:
             self._set_aside.add([UnreadableEntry(one.receipt, f"{class_name(error)}: {text_of(error)}")])
             return None
 
-    async def _decide(self, one: _Start, returned: list[Receipt]) -> Change | None:
+    async def _decide(self, one: _Start, returned: list[Receipt], *, now: datetime) -> Change | None:
         """Decide about a delivery, and do at once what takes no commit."""
         task = one.task or rebuild(one.delivery.fields, receipt=one.receipt)
         if task is None:
@@ -124,8 +126,7 @@ class Starting:
             decision = Acknowledge(absorbed=False)
         else:
             claim = Claim(worker=self._worker, lease=one.lease, receipt=one.receipt)
-            now, token = self._clock.now(), self._ids.token()
-            decision = start(task, claim=claim, now=now, token=token, policy=self._policy)
+            decision = start(task, claim=claim, now=now, token=self._ids.token(), policy=self._policy)
         match decision:
             case Change():
                 return decision

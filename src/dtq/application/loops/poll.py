@@ -118,11 +118,12 @@ class Poll:
         if self._is_dry and not woken and not is_reaping:
             return self._await_work()
         fetched, deliveries = await self._fetch(woken, room=room, is_reaping=is_reaping)
-        taken = {one.receipt for one in deliveries}.union(one.receipt for one in fetched.unreadable)
         if parts.stop.is_raised():
             # nothing starts any more: what was taken is handed back by finish()
             return None
-        await parts.hand_back.give(set(woken).difference(taken))
+        if woken:
+            taken = {one.receipt for one in deliveries}.union(one.receipt for one in fetched.unreadable)
+            await parts.hand_back.give(set(woken).difference(taken))
         await parts.starting.start(deliveries)
         return self._next(fetched, is_reaping=is_reaping)
 
