@@ -63,7 +63,6 @@ class Worker:
         self._stop = StopSign(backend.clock)
         self._exit_now = StopSign(backend.clock)
         self._nudge = Nudge(backend.clock)
-        self._changed = Nudge(backend.clock)
         self._is_stuck = False
         self._is_replaced = False
         self._requests = 0
@@ -185,7 +184,8 @@ class Worker:
         await self._try("poll", crew.poll.finish, until=gone_at)
         await self._try("lead", crew.lead.resign, until=gone_at)
         while crew.in_flight.owned and (left := ends_at - self._backend.clock.monotonic()) > 0:
-            await self._changed.wait(at_most=timedelta(seconds=left))
+            # nobody else waits for nudges any more, now that nothing is polled
+            await self._nudge.wait(at_most=timedelta(seconds=left))
         abandoned = await crew.running.abandon()
         # from here on nothing is extended, so that what is handed back stays handed back
         await self._beat_runner.stop()
@@ -246,7 +246,6 @@ class Worker:
     def _note_change(self) -> None:
         """Let the loops look at what became of the slots."""
         self._nudge.give()
-        self._changed.give()
         if self._crew.in_flight.is_stuck:
             # a handler that only overruns a little frees its slot in a moment
             self._backend.clock.call_later(SWALLOW_GRACE, self._stop_if_stuck)
