@@ -142,7 +142,7 @@ async def test_an_unknown_fault_ends_no_loop(world: World, method: str) -> None:
 
 
 @pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("method", ["fetch", "take_due", "known", "announce"])
+@pytest.mark.parametrize("method", ["fetch", "next_due", "known", "announce"])
 async def test_a_fault_that_cannot_be_named_or_told_ends_no_loop_either(world: World, method: str, error: str) -> None:
     staff = await world.hire()
     staff.link.break_down(method, times=3, by=ERRORS[error])

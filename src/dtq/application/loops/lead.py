@@ -61,12 +61,15 @@ class Lead:
         return self._parts.clock.monotonic() < self._leads_until
 
     async def step(self) -> None:
-        """Renew the lead and promote what is due, then rest until something is due, or may be."""
+        """Renew the lead and promote what is due, or rest until something is due, or may be."""
         if not await self._renew():
             await self._parts.stop.pause(_RENEW * self._parts.chance.uniform(0.8, 1.0))
             return
-        if await self._promote_batch():
-            await self._parts.stop.pause(await self._until_due())
+        rest = await self._until_due()
+        if rest is None:
+            await self._promote_batch()
+        else:
+            await self._parts.stop.pause(rest)
 
     async def resign(self) -> None:
         """Let another worker lead at once."""
@@ -83,13 +86,17 @@ class Lead:
         self._renew_at = now + _RENEW.total_seconds() if leads else float("-inf")
         return leads
 
-    async def _promote_batch(self) -> bool:
-        """Promote up to a batch of due tasks; return whether that was all."""
+    async def _promote_batch(self) -> None:
+        """Promote up to a batch of due tasks."""
         if not self._taken:
             now = self._parts.clock.now()
             taken = await self._parts.broker.take_due(now=now, leader=self._token, limit=_BATCH)
             self._taken = {one.task_id if isinstance(one, Task) else one: one for one in taken}
-        is_all = len(self._taken) < _BATCH
+        if not self._taken:
+            # overdue, and yet it was not to be had: perhaps the lead is lost
+            self._renew_at = float("-inf")
+            await self._parts.stop.pause(_SHORTEST_SLEEP)
+            return
         # what an outage leaves here is on loan, and is done first once the broker is back
         tasks, gone = _in_order(list(self._taken.values()))
         duties = {task.task_id: self._promote(task) for task in tasks}
@@ -97,7 +104,6 @@ class Lead:
         outcomes = await asyncio.gather(*duties.values(), return_exceptions=True)
         self._set_aside({task_id: error for task_id, error in zip(duties, outcomes, strict=True) if error is not None})
         self._taken = {}
-        return is_all
 
     def _set_aside(self, errors: Mapping[TaskId, BaseException]) -> None:
         """Tell of tasks that are bad by themselves, and leave them on loan: they come round when that is over.
@@ -140,15 +146,15 @@ class Lead:
         if not await self._parts.broker.forget(task_id, version=NO_VERSION):
             await self._parts.broker.load(task_id)
 
-    async def _until_due(self) -> timedelta:
+    async def _until_due(self) -> timedelta | None:
+        """Return for how long there is nothing to promote, as far as can be told; None where there is something."""
+        if self._taken:
+            return None
         due = await self._parts.broker.next_due()
         if due is None:
             return _LONGEST_SLEEP
         left = due - self._parts.clock.now()
-        if left <= timedelta():
-            # overdue, and yet it was not to be had: perhaps the lead is lost
-            self._renew_at = float("-inf")
-        return min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP)
+        return min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP) if left > timedelta() else None
 
 
 def _in_order(taken: Sequence[Task | TaskId]) -> tuple[Sequence[Task], Sequence[TaskId]]:
