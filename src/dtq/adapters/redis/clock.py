@@ -13,6 +13,8 @@ class RedisClock:
 
     def __init__(self, host: Clock | None = None) -> None:
         self._host = host or SystemClock()
+        self.monotonic = self._host.monotonic
+        """The host's own, handed on as it is: it is asked several times a task."""
         self._offset: float | None = None
 
     def learn(self, server: float, *, sent: float, received: float) -> None:
@@ -28,10 +30,7 @@ class RedisClock:
     def now(self) -> datetime:
         if self._offset is None:
             return self._host.now()
-        return moment(int((self._host.monotonic() + self._offset) * 1000))
-
-    def monotonic(self) -> float:
-        return self._host.monotonic()
+        return moment(int((self.monotonic() + self._offset) * 1000))
 
     async def sleep(self, duration: timedelta) -> None:
         await self._host.sleep(duration)

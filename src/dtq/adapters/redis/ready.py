@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.client import Rejected
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
 from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
 from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
@@ -30,6 +30,8 @@ PAGE: Final = 500
 
 HANDED_BACK: Final = timedelta(days=30)
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
+
+_NOTHING_HELD: Final = msgspec.msgpack.encode([() for _ in BANDS])
 
 
 async def fetch(
@@ -59,16 +61,22 @@ async def fetch(
             _held_by_band(queue, held),
         ),
     )
-    taken = [
-        _entry(Receipt(queue, BANDS[band - 1], EntryId(entry_id)), pairs(fields), values, cancelled=marked == 1)
-        for band, entry_id, fields, values, marked in entries
-    ]
+    deliveries: list[Delivery] = []
+    unreadable: list[UnreadableEntry] = []
+    for band, entry_id, flat, values, marked in entries:
+        receipt, fields = Receipt(queue, BANDS[band - 1], entry_id), pairs(flat)
+        try:
+            task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
+        except UnreadableRecord as error:
+            unreadable.append(UnreadableEntry(receipt, str(error)))
+        else:
+            deliveries.append(Delivery(receipt=receipt, fields=fields, task=task, cancelled=marked == 1))
     return Fetch(
-        deliveries=[one for one in taken if isinstance(one, Delivery)],
+        deliveries=deliveries,
         now=link.clock.now(),
         paused=paused == 1,
         faults=[f"p{BANDS[band - 1]}: {reason}" for band, reason in faults],
-        unreadable=[one for one in taken if isinstance(one, UnreadableEntry)],
+        unreadable=unreadable,
     )
 
 
@@ -191,6 +199,8 @@ async def bury(link: Link, delivery: Delivery, *, at: datetime) -> bool:
 
 
 def _held_by_band(queue: QueueName, held: Collection[Receipt]) -> bytes:
+    if not held:
+        return _NOTHING_HELD
     bands: dict[int, list[str]] = {priority: [] for priority in BANDS}
     for receipt in held:
         if receipt.queue == queue:
@@ -201,11 +211,3 @@ def _held_by_band(queue: QueueName, held: Collection[Receipt]) -> bytes:
 def _position(entry_id: str) -> tuple[int, int]:
     moment, _, sequence = entry_id.partition("-")
     return int(moment), int(sequence)
-
-
-def _entry(receipt: Receipt, fields: dict[str, str], values: Reply, *, cancelled: bool) -> Delivery | UnreadableEntry:
-    try:
-        task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
-    except UnreadableRecord as error:
-        return UnreadableEntry(receipt, str(error))
-    return Delivery(receipt=receipt, fields=fields, task=task, cancelled=cancelled)
