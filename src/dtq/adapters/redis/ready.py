@@ -1,12 +1,12 @@
 """Entries of the ready queues: taken, kept, given back, removed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
 
-from dtq.adapters.redis.client import Rejected
+from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
 from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
 from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
@@ -61,16 +61,7 @@ async def fetch(
             _held_by_band(queue, held),
         ),
     )
-    deliveries: list[Delivery] = []
-    unreadable: list[UnreadableEntry] = []
-    for band, entry_id, flat, values, marked in entries:
-        receipt, fields = Receipt(queue, BANDS[band - 1], entry_id), pairs(flat)
-        try:
-            task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
-        except UnreadableRecord as error:
-            unreadable.append(UnreadableEntry(receipt, str(error)))
-        else:
-            deliveries.append(Delivery(receipt=receipt, fields=fields, task=task, cancelled=marked == 1))
+    deliveries, unreadable = _read(queue, entries)
     return Fetch(
         deliveries=deliveries,
         now=link.clock.now(),
@@ -78,6 +69,20 @@ async def fetch(
         faults=[f"p{BANDS[band - 1]}: {reason}" for band, reason in faults],
         unreadable=unreadable,
     )
+
+
+def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], Sequence[UnreadableEntry]]:
+    deliveries: list[Delivery] = []
+    unreadable: list[UnreadableEntry] = []
+    for band, entry_id, flat, values, marked in entries:
+        receipt, fields = Receipt(queue, BANDS[band - 1], EntryId(entry_id)), pairs(flat)
+        try:
+            task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
+        except UnreadableRecord as error:
+            unreadable.append(UnreadableEntry(receipt, str(error)))
+        else:
+            deliveries.append(Delivery(receipt=receipt, fields=fields, task=task, cancelled=marked == 1))
+    return deliveries, unreadable
 
 
 async def wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
