@@ -83,7 +83,7 @@ async def test_a_worker_that_was_stopped_past_its_lease_changes_nothing(world: W
     await world.age_server()
     first = await world.hire(visibility_timeout=VISIBILITY)
     task_id = await world.submit("hold", payload='{"gate": "first"}')
-    first.link.stall("commit", "extend", "release", "fetch")
+    first.link.stall("commit", "extend", "release")
     handlers.gate("first").open()
     await world.settle()
     second = await world.hire(visibility_timeout=VISIBILITY)

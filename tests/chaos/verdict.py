@@ -118,8 +118,8 @@ def duplicates(history: History) -> list[Step]:
 
 
 def most_duplicates(outcome: Outcome) -> int:
-    """How many there may be: each fault may cost what one worker runs at once, and as much that it is recording."""
-    return len(outcome.strikes) * 2 * outcome.history.terms.concurrency
+    """How many there may be: each fault may cost what one worker runs at once."""
+    return len(outcome.strikes) * outcome.history.terms.concurrency
 
 
 def c5_duplicates(outcome: Outcome) -> Iterator[Finding]:

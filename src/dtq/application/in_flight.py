@@ -1,4 +1,4 @@
-"""The slots of a worker, what is in them, and what has left them and is yet to be recorded."""
+"""The slots of a worker and what is in them."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,22 +22,20 @@ class Job:
 class InFlight:
     """As many slots as the worker's concurrency; *on_change* hears when a slot or a record is done with.
 
-    A job is active until its attempt is recorded or given up; its slot is taken until its handler has ended. So the
-    next handler runs while the end of the last one is written down, for as many ends as there are slots.
+    A job is active until its attempt is recorded or given up; its slot stays taken until its handler has ended, too.
     """
 
     def __init__(self, *, capacity: int, on_change: Callable[[], None]) -> None:
         self._capacity = capacity
         self._on_change = on_change
-        self._slots: set[Job] = set()
+        self._jobs: set[Job] = set()
         self._active: dict[LeaseToken, Job] = {}
-        self._unrecorded: set[Job] = set()
         self._receipts: set[Receipt] = set()
 
     @property
     def free(self) -> int:
-        """How many tasks may be begun: one for each empty slot, and none while more ends than slots are unrecorded."""
-        return self._capacity - len(self._slots) if len(self._unrecorded) <= self._capacity else 0
+        """How many slots are empty."""
+        return self._capacity - len(self._jobs)
 
     @property
     def owned(self) -> int:
@@ -53,12 +51,12 @@ class InFlight:
     @property
     def is_stuck(self) -> bool:
         """Whether handlers that cannot be stopped, and whose attempts are over, take every slot."""
-        return not self._active and len(self._slots) >= self._capacity
+        return not self._active and len(self._jobs) >= self._capacity
 
     @property
     def is_idle(self) -> bool:
         """Whether no handler runs, and no attempt is yet to be recorded."""
-        return not self._active and not self._slots
+        return not self._jobs
 
     def active(self) -> Sequence[Job]:
         """Return the active jobs."""
@@ -78,20 +76,21 @@ class InFlight:
 
     def add(self, job: Job) -> None:
         """Fill a slot."""
-        self._slots.add(job)
+        self._jobs.add(job)
         self._active[job.lease] = job
         self._receipts.add(job.hold.lease.receipt)
 
     def record(self, job: Job) -> None:
         """Take note that the attempt of *job* is over."""
         if self._active.pop(job.lease, None) is not None:
-            self._unrecorded.discard(job)
             self._receipts.discard(job.hold.lease.receipt)
-        self._on_change()
+        self._leave(job)
 
     def remove(self, job: Job) -> None:
-        """Empty the slot of *job*, whose handler has ended."""
-        self._slots.discard(job)
-        if job.lease in self._active:
-            self._unrecorded.add(job)
+        """Take note that the handler of *job* has ended."""
+        self._leave(job)
+
+    def _leave(self, job: Job) -> None:
+        if job.attempt.ended.done() and job.lease not in self._active:
+            self._jobs.discard(job)
         self._on_change()

@@ -1,4 +1,4 @@
-"""From a started task to its recorded end: its handler runs in a slot, and what came of it is recorded beside."""
+"""From a started task to its recorded end: what happens in one slot."""
 
 import asyncio
 from datetime import timedelta
@@ -17,7 +17,7 @@ from dtq.ports.events import Observer
 
 
 class Running:
-    """Runs each started task in a slot, which is empty again once its handler has ended, and records the outcome."""
+    """Runs each started task in a slot, records the outcome, and has the slot empty when the handler has ended, too."""
 
     def __init__(
         self,

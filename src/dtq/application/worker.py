@@ -235,8 +235,7 @@ class Worker:
         holds = self._crew.in_flight.holds
         return Condition(
             holds=holds,
-            # what waits to be recorded takes no slot, and the worker is not idle before that is done
-            active=min(len(holds), self._settings.concurrency),
+            active=len(holds),
             draining=self._stop.is_raised(),
             processed=tally.processed,
             failed=tally.failed,

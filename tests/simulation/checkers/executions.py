@@ -85,8 +85,7 @@ def _redeliveries(history: History) -> Iterator[Finding]:
             start = step if is_start(step) else start
     exits = [one for one in history.exits if one.how not in ORDERLY]
     blocks = [one for one in history.executions if one.kind == "block"]
-    # a worker holds what it runs, and as much that has ended and is being recorded
-    most = (len(history.faults) + len(exits) + len(blocks)) * 2 * history.terms.concurrency
+    most = (len(history.faults) + len(exits) + len(blocks)) * history.terms.concurrency
     if len(lost) > most:
         yield Finding("C5", lost[-1].after.task_id, f"{len(lost)} attempts were lost, and {most} could have been")
 
