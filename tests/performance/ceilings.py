@@ -17,13 +17,13 @@ from typing import Final
 
 CEILINGS: Final[Mapping[str, Mapping[str, float]]] = {
     # of a task that waits, with 200 bytes of payload, until its handler has run and its end is recorded
-    "drain at 10": {"calls": 660, "trips": 0.39, "bytes": 2400, "commands": 20.5},
-    "drain at 100": {"calls": 600, "trips": 0.08, "bytes": 1950, "commands": 18.0},
+    "drain at 10": {"calls": 440, "trips": 0.39, "bytes": 1900, "commands": 19.5},
+    "drain at 100": {"calls": 390, "trips": 0.08, "bytes": 1400, "commands": 17.5},
     # of a task that AsyncClient submits straight to the broker
-    "submit": {"calls": 410, "trips": 1.0, "bytes": 2400, "commands": 21.0},
-    "batch": {"calls": 300, "trips": 0.01, "bytes": 860, "commands": 19.1},
+    "submit": {"calls": 345, "trips": 1.0, "bytes": 2400, "commands": 21.0},
+    "batch": {"calls": 255, "trips": 0.01, "bytes": 860, "commands": 19.1},
     # of a second in which a worker has nothing to do
-    "idle": {"calls": 1500, "trips": 11.0, "bytes": 4250, "commands": 30.0},
+    "idle": {"calls": 1000, "trips": 7.5, "bytes": 2000, "commands": 14.0},
 }
 
 
