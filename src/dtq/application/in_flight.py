@@ -51,12 +51,7 @@ class InFlight:
     @property
     def is_stuck(self) -> bool:
         """Whether handlers that cannot be stopped, and whose attempts are over, take every slot."""
-        return not self._active and len(self._jobs) >= self._capacity
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no handler runs, and no attempt is yet to be recorded."""
-        return not self._jobs
+        return not self.free and not self._active
 
     def active(self) -> Sequence[Job]:
         """Return the active jobs."""
@@ -84,13 +79,10 @@ class InFlight:
         """Take note that the attempt of *job* is over."""
         if self._active.pop(job.lease, None) is not None:
             self._receipts.discard(job.hold.lease.receipt)
-        self._leave(job)
+        self.remove(job)
 
     def remove(self, job: Job) -> None:
-        """Take note that the handler of *job* has ended."""
-        self._leave(job)
-
-    def _leave(self, job: Job) -> None:
+        """Empty the slot of *job*, if its handler has ended and its attempt is over."""
         if job.attempt.ended.done() and job.lease not in self._active:
             self._jobs.discard(job)
         self._on_change()

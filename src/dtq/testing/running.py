@@ -110,7 +110,7 @@ class Runner:
         listening = asyncio.create_task(self._crew.listen.step(), name="test-listen")
         try:
             async with asyncio.timeout(patience):
-                while not in_flight.is_idle:
+                while not in_flight.free:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError as error:
