@@ -46,7 +46,7 @@ class LogObserver:
             brief(service=service, worker_id=worker_id, as_json=as_json, warned_of=_WORRYING) if is_brief else _none
         )
         self._kind = bound_logger(level)
-        self._writer = Lines(stream)
+        self._writer = Lines(stream, on_left_out=self._left_out)
         self._log = structlog.wrap_logger(
             self._writer,
             processors=self._processors,
@@ -107,6 +107,9 @@ class LogObserver:
     def log(self, level: str, what: str, **details: Detail) -> None:
         """Write a line of *level*, a name that the logging module knows."""
         self._log.log(logging.getLevelNamesMapping()[level], what, **details)
+
+    def _left_out(self, count: int) -> None:
+        self.log("WARNING", "log_lines_left_out", count=count)
 
     def crashed(self, what: str, error: BaseException) -> None:
         """Write down where an error that nobody expected was raised, and not its message, which may show a payload."""
