@@ -78,8 +78,12 @@ def test_a_key_that_another_has_guards_the_living_task_again(stored: KeyFact) ->
 
 @pytest.mark.parametrize(
     "stored",
-    [a_key(keyed(OTHER_TASK), state=RecordState.PROCESSING), a_key(None, state=RecordState.COMPLETED)],
-    ids=["its owner lives", "its owner ended and is gone"],
+    [
+        a_key(keyed(OTHER_TASK), state=RecordState.PROCESSING),
+        a_key(keyed(OTHER_TASK), state=RecordState.FAILED),
+        a_key(None, state=RecordState.COMPLETED),
+    ],
+    ids=["its owner lives", "it tells wrong of its owner", "its owner ended and is gone"],
 )
 def test_a_key_that_a_later_task_took_over_is_its_own(stored: KeyFact) -> None:
     assert [] == kinds(replace(at_home(keyed(RUNNING)), key=stored))

@@ -72,8 +72,11 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         remedy="it is taken out of the schedule; a task whose record is gone is lost, and has to be submitted again",
     ),
     Kind.MISTIMED: Diagnosis(
-        meaning="a delayed task or a retry is promoted too late or never, since its schedule and its record disagree",
-        remedy="it is scheduled again, for the time that its record says",
+        meaning=(
+            "a delayed task or a retry is promoted too early, too late or never, "
+            "since its schedule and its record disagree, or a leader has it on loan as well"
+        ),
+        remedy="it is scheduled again, once, for the time that its record says",
     ),
     Kind.HOMELESS: Diagnosis(
         meaning="the task is alive and in no place: nobody will run it",
