@@ -10,6 +10,7 @@ from dtq.domain.diagnoses import DIAGNOSES
 from dtq.domain.entry import entry_fields
 from dtq.domain.examination import CONSUMER_AGE
 from dtq.domain.facts import (
+    LAST_ENTRY_ID,
     ConsumerFact,
     CountFact,
     EntryFact,
@@ -230,6 +231,14 @@ def test_a_heartbeat_is_listed_readable_and_not_of_the_future() -> None:
     assert [Kind.HEARTBEAT] == kinds(HeartbeatFact(worker=WORKER, heartbeat=beat, is_known=False))
     assert [Kind.CLOCKS] == kinds(HeartbeatFact(worker=WORKER, heartbeat=future, is_known=True))
     assert [Kind.UNREADABLE] == kinds(HeartbeatFact(worker=WorkerId("w"), heartbeat=None, is_known=True))
+
+
+@pytest.mark.parametrize(("last_id", "is_found"), [("", False), ("5-0", False), (LAST_ENTRY_ID, True)])
+def test_a_stream_that_has_given_its_last_id_is_for_a_person(last_id: str, *, is_found: bool) -> None:
+    findings = found(NameFact(name="dtq:stream:audit", role=Role.BOUNDED, is_eternal=True, last_id=last_id))
+
+    assert ([(Kind.EXHAUSTED, "dtq:stream:audit")] if is_found else []) == [(one.kind, one.subject) for one in findings]
+    assert [None] * len(findings) == [remedy(one, using=USING) for one in findings]
 
 
 def test_a_group_that_is_ahead_is_put_back_where_it_is() -> None:

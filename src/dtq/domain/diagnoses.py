@@ -35,6 +35,14 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         remedy="find out whose it is, and remove it",
         is_repaired=False,
     ),
+    Kind.EXHAUSTED: Diagnosis(
+        meaning=(
+            "the server has no id left for what comes next: a queue's stream takes no task, retry or requeue of that "
+            "priority, the one of dead letters nothing that is given up, and the audit trail no destructive act"
+        ),
+        remedy="make the stream anew without what has the last id, as docs/doctor.md shows",
+        is_repaired=False,
+    ),
     Kind.UNREADABLE: Diagnosis(
         meaning="dtq did not write it so: its task neither runs nor ends",
         remedy=(

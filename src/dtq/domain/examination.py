@@ -12,6 +12,7 @@ from typing import Final
 from dtq.domain.admission import QUEUE_PATTERN
 from dtq.domain.entry import rebuild
 from dtq.domain.facts import (
+    LAST_ENTRY_ID,
     ConsumerFact,
     CountFact,
     EntryFact,
@@ -191,6 +192,8 @@ def _key_fault(fact: KeyFact) -> str | None:
 
 
 def _name(fact: NameFact, *, bearings: Bearings) -> Iterator[Finding]:
+    if fact.last_id == LAST_ENTRY_ID:
+        yield _of(fact, Kind.EXHAUSTED, shown(fact.name), f"its last id is {fact.last_id}, and none comes after it")
     if fact.role is Role.FOREIGN:
         yield _of(fact, Kind.FOREIGN, shown(fact.name), "no key of dtq has this name")
     elif fact.wrong_type:

@@ -113,11 +113,15 @@ class Role(Enum):
     FOREIGN = "foreign"
 
 
+LAST_ENTRY_ID: Final = EntryId("18446744073709551615-18446744073709551615")
+"""The id after which a stream takes no further entry."""
+
+
 class NameFact(Struct, frozen=True, kw_only=True):
     """A stored name: what it is for, of which other type it is, and whether it will never expire by itself.
 
     ``record`` is that of the task which the name is about, where it is about one; of a result only the id is known.
-    ``lifetime`` is how long it has still to live, where it is not eternal.
+    ``lifetime`` is how long it has still to live, where it is not eternal. ``last_id`` is the last that a stream gave.
     """
 
     name: str
@@ -125,6 +129,7 @@ class NameFact(Struct, frozen=True, kw_only=True):
     wrong_type: str = ""
     is_eternal: bool = False
     lifetime: timedelta = timedelta()
+    last_id: str = ""
     task_id: TaskId | None = None
     record: Record = Record()
 

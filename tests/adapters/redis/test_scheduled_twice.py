@@ -22,8 +22,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("delayed", [1, EXACT + 1])
 @pytest.mark.parametrize("noted", ["as it is", "7"])
 async def test_it_counts_once_and_is_scheduled_once_again(schema: Schema, noted: str, delayed: int) -> None:
-    for _ in range(delayed):
-        task = await submit(schema.harness, delay=seconds(60))
+    *_, task = [await submit(schema.harness, delay=seconds(60)) for _ in range(delayed)]
     await schema.call("ZADD", schema.keys.claimed, 1, task.task_id)
     if noted == "7":
         await schema.call("HSET", schema.keys.queues, QUEUE, noted)

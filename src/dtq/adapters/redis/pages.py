@@ -81,7 +81,7 @@ class Pages:
                 yield page
         if self._untold is not None:
             yield [self._untold]
-        async for page in told("how far groups have read", self._readings()):
+        async for page in told("how far groups have read, and which streams are used up", self._readings()):
             yield page
         for name in known_queues([*self._queues]):
             async for page in told(f"consumers of {name}", self._consumers(name)):
