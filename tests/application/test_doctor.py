@@ -11,13 +11,15 @@ from dtq.application.doctor import SECOND_LOOK, Report
 from dtq.application.treatment import MOVED
 from dtq.domain.audit import audited
 from dtq.domain.errors import BrokerRefused, BrokerUnavailable
-from dtq.domain.facts import CountFact, Denied, NameFact, Role
+from dtq.domain.facts import CountFact, Denied, KeyFact, NameFact, Role
 from dtq.domain.findings import Kind
+from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName
 from dtq.ports.environment import ServerFacts
 from tests.application.clinic import Clinic, over
-from tests.contract.steps import bring_to, stored, submit
+from tests.contract.examining import the_fact
+from tests.contract.steps import bring_to, key_record, stored, submit
 from tests.factories import OPERATOR, QUEUE, a_heartbeat, an_audit_entry, an_event
 
 LONG = timedelta(seconds=60)
@@ -104,6 +106,21 @@ async def test_what_one_repair_set_right_needs_no_other(clinic: Clinic) -> None:
     assert {Kind.ORPHAN_ENTRY: 3, Kind.KEY: 1} == counts(report)
     assert report.is_healthy
     assert {Kind.SURPLUS_ENTRY: 2} == counts(await clinic.repaired())
+    assert {} == counts(await clinic.examined())
+
+
+async def test_a_key_that_names_another_task_guards_its_own_again_after_one_repair(clinic: Clinic) -> None:
+    task, other = await submit(clinic.harness, idempotency_key="k"), await submit(clinic.harness)
+    record = IdempotencyRecord(task_id=other.task_id, state=RecordState.PROCESSING, updated_at=clinic.clock.now())
+    fact = await the_fact(clinic.harness, KeyFact, key="k")
+    await clinic.backend.examiner.rewrite_key(QUEUE, key="k", text=fact.text, record=record, lifetime=LONG)
+
+    report = await clinic.repaired()
+
+    assert ({Kind.KEY: 2}, True) == (counts(report), report.is_healthy)
+    guarding = await key_record(clinic.harness, "k")
+    assert guarding is not None
+    assert task.task_id == guarding.task_id
     assert {} == counts(await clinic.examined())
 
 

@@ -14,7 +14,7 @@ from dtq.application.doctor import MOST_DENIED, REST, SECOND_LOOK, Report
 from dtq.application.reaping import HANDED_BACK
 from dtq.application.treatment import MOVED, UNRECORDED, Treatment
 from dtq.domain.audit import INTERRUPTED, Actor, AuditEntry, audited
-from dtq.domain.errors import BrokerRefused
+from dtq.domain.errors import OF_ONE_REQUEST, BrokerRefused, StepStopped
 from dtq.domain.examination import CONSUMER_AGE
 from dtq.domain.facts import ConsumerFact, Denied, Fact, NameFact, Record, Role, TaskFact
 from dtq.domain.findings import Finding, Kind
@@ -189,7 +189,10 @@ async def test_what_may_not_be_looked_at_again_is_told_of(monkeypatch: pytest.Mo
     assert ([], [Denied("what seemed wrong at first", "not permitted")]) == (report.groups, [*report.denied])
 
 
-async def test_what_cannot_be_audited_is_the_last_repair(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("refusal", OF_ONE_REQUEST)
+async def test_what_cannot_be_audited_is_the_last_repair(
+    monkeypatch: pytest.MonkeyPatch, refusal: type[BrokerRefused | StepStopped]
+) -> None:
     clinic = over([replace(ETERNAL, name=f"dtq:result:{number}") for number in range(3)])
     limited: list[str] = []
 
@@ -199,7 +202,7 @@ async def test_what_cannot_be_audited_is_the_last_repair(monkeypatch: pytest.Mon
         return True
 
     async def record(entry: AuditEntry) -> None:
-        raise BrokerRefused(f"no {entry.action}")
+        raise refusal(f"no {entry.action}")
 
     monkeypatch.setattr(Scripted, "limit", limit)
     monkeypatch.setattr(clinic.backend.audit, "record", record)

@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 OF_OTHER_USERS = {
     "types and lifetimes of keys",
     "dead letters older than the oldest that is left",
-    "how far groups have read",
+    "how far groups have read, and which streams are used up",
 }
 
 

@@ -56,8 +56,9 @@ class Mutant(NamedTuple):
 
     @property
     def server(self) -> str:
-        """What the tests run on: a real server where a script or an adapter of Redis is edited."""
-        return a_real_server() if self.file.startswith("src/dtq/adapters/redis/") else "memory"
+        """What the tests run on: a real server where a script or an adapter of Redis is edited or tested."""
+        is_real = any("/adapters/redis/" in one for one in (self.file, *self.tests))
+        return a_real_server() if is_real else "memory"
 
 
 class Suite(NamedTuple):

@@ -63,6 +63,49 @@ async def test_a_key_whose_record_is_gone_is_written_where_nothing_is(harness: H
     assert [] == await found(harness)
 
 
+async def put_under(harness: Harness, key: str, *, task_id: TaskId) -> None:
+    """Let the record of a key name another task."""
+    fact = await the_fact(harness, KeyFact, key=key)
+    record = IdempotencyRecord(task_id=task_id, state=RecordState.PROCESSING, updated_at=now(harness))
+    assert await harness.backend.examiner.rewrite_key(QUEUE, key=key, text=fact.text, record=record, lifetime=DAY)
+
+
+@pytest.mark.parametrize("status", [TaskStatus.PENDING, TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RETRYING])
+@pytest.mark.parametrize("stranger", ["another", "gone", "garbled"])
+async def test_a_living_task_has_what_stands_under_its_key_and_names_another(
+    harness: Harness, status: TaskStatus, stranger: str
+) -> None:
+    task = await bring_to(harness, status, idempotency_key="key")
+    if stranger == "garbled":
+        await harness.garble_key(QUEUE, key="key")
+    else:
+        named = (await submit(harness)).task_id if stranger == "another" else TaskId("f" * 32)
+        await put_under(harness, "key", task_id=named)
+
+    findings = [one for one in await found(harness) if one.subject == task.task_id]
+
+    stored = await the_fact(harness, KeyFact, key="key")
+    assert [(Kind.KEY, stored)] == [
+        (one.kind, one.fact.key if isinstance(one.fact, TaskFact) else None) for one in findings
+    ]
+    record = IdempotencyRecord(task_id=task.task_id, state=RecordState.PROCESSING, updated_at=now(harness))
+    examiner = harness.backend.examiner
+    assert await examiner.rewrite_key(QUEUE, key="key", text=stored.text, record=record, lifetime=DAY)
+    assert [] == await found(harness)
+
+
+async def test_what_stands_under_a_key_is_judged_as_it_was_read(harness: Harness) -> None:
+    task, other = await submit(harness, idempotency_key="key"), await submit(harness)
+    await put_under(harness, "key", task_id=other.task_id)
+    fact = await the_fact(harness, TaskFact, task_id=task.task_id)
+    await put_under(harness, "key", task_id=TaskId("f" * 32))
+
+    (now_read,) = await again(harness, fact)
+
+    assert isinstance(now_read, TaskFact)
+    assert now_read.key in {None, await the_fact(harness, KeyFact, key="key")}
+
+
 async def test_a_key_of_something_unreadable_names_nothing(harness: Harness) -> None:
     await harness.garble_key(QUEUE, key="key")
 

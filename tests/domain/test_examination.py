@@ -10,6 +10,7 @@ from dtq.domain.diagnoses import DIAGNOSES
 from dtq.domain.entry import entry_fields
 from dtq.domain.examination import CONSUMER_AGE
 from dtq.domain.facts import (
+    LAST_ENTRY_ID,
     ConsumerFact,
     CountFact,
     EntryFact,
@@ -24,9 +25,7 @@ from dtq.domain.facts import (
     TaskFact,
 )
 from dtq.domain.findings import Kind
-from dtq.domain.idempotency import IdempotencyRecord, RecordState
-from dtq.domain.remedies import BuryEntry, HandBack, Register, RemoveEntry, Rewind, RewriteKey, remedy
-from dtq.domain.retention import Retention, record_lifetime
+from dtq.domain.remedies import BuryEntry, HandBack, Register, RemoveEntry, Rewind, remedy
 from dtq.domain.task import QueueName, Receipt, Task, TaskId, WorkerId
 from tests.domain.patients import (
     ALL,
@@ -39,11 +38,9 @@ from tests.domain.patients import (
     QUEUED,
     RUNNING,
     USING,
-    a_key,
     an_entry,
     at_home,
     found,
-    keyed,
     kinds,
     of_task,
 )
@@ -176,57 +173,6 @@ def test_a_dead_letter_counts_where_its_task_names_it_or_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "state", "is_found"),
-    [
-        (keyed(QUEUED), RecordState.PROCESSING, False),
-        (keyed(ENDED), RecordState.COMPLETED, False),
-        (keyed(DEAD), RecordState.FAILED, False),
-        (None, RecordState.COMPLETED, False),
-        (None, RecordState.PROCESSING, True),
-        (keyed(ENDED), RecordState.PROCESSING, True),
-        (keyed(QUEUED), RecordState.FAILED, True),
-        (QUEUED, RecordState.PROCESSING, True),
-    ],
-)
-def test_a_key_must_tell_of_its_task(task: Task | None, state: RecordState, *, is_found: bool) -> None:
-    assert ([Kind.KEY] if is_found else []) == kinds(a_key(task, state=state))
-
-
-def test_a_key_tells_of_its_task_again_or_is_removed() -> None:
-    (wrong,) = found(a_key(keyed(ENDED), state=RecordState.PROCESSING))
-    (leaked,) = found(a_key(None, state=RecordState.PROCESSING))
-    right, none = remedy(wrong, using=USING), remedy(leaked, using=USING)
-
-    assert isinstance(right, RewriteKey)
-    assert isinstance(none, RewriteKey)
-    record = IdempotencyRecord(task_id=ENDED.task_id, state=RecordState.COMPLETED, updated_at=NOW)
-    assert (record, record_lifetime(ENDED, at=NOW, retention=Retention())) == (right.record, right.lifetime)
-    assert none.record is None
-
-
-@pytest.mark.parametrize("task", [QUEUED, PENDING, RUNNING])
-def test_a_key_of_a_living_task_has_its_record_again(task: Task) -> None:
-    (finding,) = found(replace(at_home(keyed(task)), unkeyed=True))
-
-    assert (Kind.KEY, f"{QUEUE} k", task.task_id) == (finding.kind, finding.subject, finding.task_id)
-    written = remedy(finding, using=USING)
-    assert isinstance(written, RewriteKey)
-    assert written.record is not None
-    assert (task.task_id, "") == (written.record.task_id, written.text)
-    assert RecordState.PROCESSING is written.record.state
-
-
-def test_a_key_of_an_ended_task_may_be_forgotten() -> None:
-    assert [] == kinds(replace(at_home(keyed(ENDED)), unkeyed=True))
-
-
-def test_what_is_no_record_under_a_key_is_removed() -> None:
-    (finding,) = found(a_key(None, state=RecordState.PROCESSING, is_read=False))
-
-    assert "cannot be read" in finding.detail
-
-
-@pytest.mark.parametrize(
     ("role", "wrong_type", "is_eternal", "kind"),
     [
         (Role.TASK, "", False, None),
@@ -285,6 +231,14 @@ def test_a_heartbeat_is_listed_readable_and_not_of_the_future() -> None:
     assert [Kind.HEARTBEAT] == kinds(HeartbeatFact(worker=WORKER, heartbeat=beat, is_known=False))
     assert [Kind.CLOCKS] == kinds(HeartbeatFact(worker=WORKER, heartbeat=future, is_known=True))
     assert [Kind.UNREADABLE] == kinds(HeartbeatFact(worker=WorkerId("w"), heartbeat=None, is_known=True))
+
+
+@pytest.mark.parametrize(("last_id", "is_found"), [("", False), ("5-0", False), (LAST_ENTRY_ID, True)])
+def test_a_stream_that_has_given_its_last_id_is_for_a_person(last_id: str, *, is_found: bool) -> None:
+    findings = found(NameFact(name="dtq:stream:audit", role=Role.BOUNDED, is_eternal=True, last_id=last_id))
+
+    assert ([(Kind.EXHAUSTED, "dtq:stream:audit")] if is_found else []) == [(one.kind, one.subject) for one in findings]
+    assert [None] * len(findings) == [remedy(one, using=USING) for one in findings]
 
 
 def test_a_group_that_is_ahead_is_put_back_where_it_is() -> None:

@@ -71,6 +71,12 @@ def test_nothing_was_taken_on_loan_in_the_future() -> None:
     assert [Kind.MISTIMED] == kinds(MemberFact(WAITS.task_id, Record(WAITS), claimed_at=latest + MOMENT))
 
 
+def test_what_is_on_loan_is_not_scheduled_as_well() -> None:
+    (finding,) = found(MemberFact(WAITS.task_id, Record(WAITS), WAITS.available_at, NOW))
+
+    assert (Kind.MISTIMED, True) == (finding.kind, "as well" in finding.detail)
+
+
 def test_what_is_scheduled_at_another_time_is_scheduled_again_as_it_is() -> None:
     (finding,) = found(MemberFact(WAITS.task_id, Record(WAITS), due=NOW))
     change = remedy(finding, using=USING)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 from dtq.adapters.redis.wire import heartbeat_fields
+from dtq.domain.facts import LAST_ENTRY_ID
 from dtq.domain.findings import Kind
 from dtq.domain.task import TaskId
 from tests.factories import a_heartbeat
@@ -74,6 +75,12 @@ def on_loan_for_ever(system: System) -> tuple[Kind, str]:
     (task_id,) = system.create(a_task("echo", delay_seconds=1))
     system.redis.zrem(system.keys.schedule, task_id)
     system.redis.zadd(system.keys.claimed, {task_id: 32_503_680_000_000})
+    return Kind.MISTIMED, task_id
+
+
+def on_loan_and_scheduled(system: System) -> tuple[Kind, str]:
+    (task_id,) = system.create(a_task("echo", delay_seconds=1))
+    system.redis.zadd(system.keys.claimed, {task_id: 1_000})
     return Kind.MISTIMED, task_id
 
 
@@ -209,6 +216,13 @@ def acknowledged_by_hand(system: System) -> tuple[Kind, str]:
     return Kind.ABANDONED, task_id
 
 
+def used_up_stream(system: System) -> tuple[Kind, str]:
+    name = stream(system, 1)
+    system.redis.xadd(name, {"a": "b"}, id=LAST_ENTRY_ID)
+    system.redis.xdel(name, LAST_ENTRY_ID)
+    return Kind.EXHAUSTED, name
+
+
 CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     abandoned,
     acknowledged_by_hand,
@@ -222,6 +236,7 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     claimed_in_vain,
     scheduled_for_ever,
     on_loan_for_ever,
+    on_loan_and_scheduled,
     leaked_key,
     contradicting_key,
     eternal_record,
@@ -242,6 +257,7 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     unlisted_worker,
     missing_group,
     group_ahead,
+    used_up_stream,
 ]
 
 

@@ -19,7 +19,7 @@ __all__ = ["own_system", "pytest_runtest_makereport"]
 
 PLENTY_S = 30
 
-BY_HAND = {Kind.WRONG_TYPE, Kind.UNREADABLE, Kind.FOREIGN}
+BY_HAND = {Kind.WRONG_TYPE, Kind.UNREADABLE, Kind.FOREIGN, Kind.EXHAUSTED}
 
 Found = dict[str, set[str]]
 
@@ -105,7 +105,7 @@ def test_what_is_denied_is_told_and_the_rest_examined(own_system: System) -> Non
     assert {
         "types and lifetimes of keys",
         "dead letters older than the oldest that is left",
-        "how far groups have read",
+        "how far groups have read, and which streams are used up",
     } == {one["what"] for one in report["not_examined"]}
 
 

@@ -12,7 +12,7 @@ from dtq.application.transact import commit_whole
 from dtq.domain.audit import Actor, AuditEntry, audited
 from dtq.domain.change import Change
 from dtq.domain.diagnoses import DIAGNOSES
-from dtq.domain.errors import BrokerRefused, StepStopped
+from dtq.domain.errors import OF_ONE_REQUEST, BrokerRefused, StepStopped
 from dtq.domain.findings import Finding
 from dtq.domain.remedies import (
     Act,
@@ -91,12 +91,12 @@ class Treatment:
                 is_done = await self._commit(prescribed)
             else:
                 is_done = await Patience(self._clock).write(partial(self._act, prescribed))
-        except (BrokerRefused, StepStopped) as error:
+        except OF_ONE_REQUEST as error:
             return refused(error)
         if is_done and not isinstance(prescribed, Change):
             try:
                 await self._trail.record(audit)
-            except BrokerRefused as error:
+            except OF_ONE_REQUEST as error:
                 raise Unrecorded(f"it is repaired, but the audit trail refused: {error}") from error
         return None if is_done else MOVED
 
@@ -107,7 +107,7 @@ class Treatment:
     async def conclude(self, repaired: int, *, by: Actor, outcome: str) -> AuditEntry:
         """Write down how many things one request has repaired, and whether it came to its end."""
         entry = audited("doctor.repair", by=by, at=self._clock.now(), count=repaired, outcome=outcome)
-        with suppress(BrokerRefused):
+        with suppress(*OF_ONE_REQUEST):
             # it is logged in any case, and the report says what the trail refused
             await self._trail.record(entry)
         return entry

@@ -35,6 +35,14 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         remedy="find out whose it is, and remove it",
         is_repaired=False,
     ),
+    Kind.EXHAUSTED: Diagnosis(
+        meaning=(
+            "the server has no id left for what comes next: a queue's stream takes no task, retry or requeue of that "
+            "priority, the one of dead letters nothing that is given up, and the audit trail no destructive act"
+        ),
+        remedy="make the stream anew without what has the last id, as docs/doctor.md shows",
+        is_repaired=False,
+    ),
     Kind.UNREADABLE: Diagnosis(
         meaning="dtq did not write it so: its task neither runs nor ends",
         remedy=(
@@ -72,8 +80,11 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         remedy="it is taken out of the schedule; a task whose record is gone is lost, and has to be submitted again",
     ),
     Kind.MISTIMED: Diagnosis(
-        meaning="a delayed task or a retry is promoted too late or never, since its schedule and its record disagree",
-        remedy="it is scheduled again, for the time that its record says",
+        meaning=(
+            "a delayed task or a retry is promoted too early, too late or never, "
+            "since its schedule and its record disagree, or a leader has it on loan as well"
+        ),
+        remedy="it is scheduled again, once, for the time that its record says",
     ),
     Kind.HOMELESS: Diagnosis(
         meaning="the task is alive and in no place: nobody will run it",

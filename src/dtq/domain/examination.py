@@ -12,6 +12,7 @@ from typing import Final
 from dtq.domain.admission import QUEUE_PATTERN
 from dtq.domain.entry import rebuild
 from dtq.domain.facts import (
+    LAST_ENTRY_ID,
     ConsumerFact,
     CountFact,
     EntryFact,
@@ -87,9 +88,10 @@ def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
         yield _of(fact, Kind.UNREADABLE, fact.task_id, detail, task_id=fact.task_id)
     if task is None:
         return
-    if fact.unkeyed and task.idempotency_key is not None and not task.is_terminal:
-        subject = f"{task.queue} {shown(task.idempotency_key)}"
-        yield _of_task(fact, Kind.KEY, task, f"nothing is stored, and its task is {task.status}", subject=subject)
+    unguarded = None if task.idempotency_key is None or task.is_terminal else _unguarded(fact)
+    if unguarded is not None:
+        detail = f"its key {shown(task.idempotency_key or '')} guards nothing: {unguarded}"
+        yield _of_task(fact, Kind.KEY, task, f"{task.status}, and {detail}")
     place = place_of(task)
     if not fact.has_payload and place is not Place.NOWHERE:
         advice = " set it again, or cancel it and submit it anew" if place is Place.SCHEDULE else " see docs/doctor.md"
@@ -102,6 +104,13 @@ def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
         yield from _held(fact, task, bearings=bearings)
     if place is Place.DEAD and not fact.lettered and not _is_explained(fact, task, bearings=bearings):
         yield _of_task(fact, Kind.LETTER_MISSING, task, f"its dead letter {task.dlq_entry_id} is gone")
+
+
+def _unguarded(fact: TaskFact) -> str | None:
+    """Say why nothing keeps a second task of the same key away; None where something does, or has ended so."""
+    if fact.unkeyed:
+        return "nothing is stored under it"
+    return None if fact.key is None or fact.key.is_of_its_key else _key_fault(fact.key)
 
 
 def _held(fact: TaskFact, task: Task, *, bearings: Bearings) -> Iterator[Finding]:
@@ -177,12 +186,14 @@ def _key_fault(fact: KeyFact) -> str | None:
         return f"says processing, and task {named.task_id} is not stored" if is_leaked else None
     if task is None:
         return None
-    if (task.queue, task.idempotency_key) != (fact.queue, fact.key):
+    if not fact.is_of_its_key:
         return f"names task {named.task_id}, whose key is another"
     return f"says {named.state}, and its task is {task.status}" if named.state is not state_of(task.status) else None
 
 
 def _name(fact: NameFact, *, bearings: Bearings) -> Iterator[Finding]:
+    if fact.last_id == LAST_ENTRY_ID:
+        yield _of(fact, Kind.EXHAUSTED, shown(fact.name), f"its last id is {fact.last_id}, and none comes after it")
     if fact.role is Role.FOREIGN:
         yield _of(fact, Kind.FOREIGN, shown(fact.name), "no key of dtq has this name")
     elif fact.wrong_type:

@@ -24,13 +24,29 @@ class Record(Struct, frozen=True):
         return self.task is None and not self.fault
 
 
+class KeyFact(Struct, frozen=True, kw_only=True):
+    """What is stored under an idempotency key, read as a record where it is one, and the task that this names."""
+
+    queue: QueueName
+    key: str
+    text: str
+    named: IdempotencyRecord | None
+    record: Record
+
+    @property
+    def is_of_its_key(self) -> bool:
+        """Whether the task that it names has this key."""
+        task = self.record.task
+        return task is not None and (task.queue, task.idempotency_key) == (self.queue, self.key)
+
+
 class TaskFact(Struct, frozen=True, kw_only=True):
     """A stored task, and what the structures say of it.
 
     ``entered`` and ``lettered`` tell whether the entry, or the dead letter, that its record names is there. ``owner``
     is who owns that entry, ``idle`` since when nothing was heard of it; one that was ``passed`` has no owner and was
     read before. ``trimmed`` tells that older dead letters than this one's may have been trimmed away, ``unkeyed`` that
-    nothing is stored under its idempotency key.
+    nothing is stored under its idempotency key; ``key`` is what is, where it does not name this task.
     """
 
     task_id: TaskId
@@ -46,6 +62,7 @@ class TaskFact(Struct, frozen=True, kw_only=True):
     lettered: bool = False
     trimmed: bool = False
     unkeyed: bool = False
+    key: KeyFact | None = None
 
 
 class EntryFact(Struct, frozen=True, kw_only=True):
@@ -81,16 +98,6 @@ class LetterFact(Struct, frozen=True, kw_only=True):
     record: Record
 
 
-class KeyFact(Struct, frozen=True, kw_only=True):
-    """What is stored under an idempotency key, read as a record where it is one, and the task that this names."""
-
-    queue: QueueName
-    key: str
-    text: str
-    named: IdempotencyRecord | None
-    record: Record
-
-
 class Role(Enum):
     """What a stored name is for."""
 
@@ -106,11 +113,15 @@ class Role(Enum):
     FOREIGN = "foreign"
 
 
+LAST_ENTRY_ID: Final = EntryId("18446744073709551615-18446744073709551615")
+"""The id after which a stream takes no further entry."""
+
+
 class NameFact(Struct, frozen=True, kw_only=True):
     """A stored name: what it is for, of which other type it is, and whether it will never expire by itself.
 
     ``record`` is that of the task which the name is about, where it is about one; of a result only the id is known.
-    ``lifetime`` is how long it has still to live, where it is not eternal.
+    ``lifetime`` is how long it has still to live, where it is not eternal. ``last_id`` is the last that a stream gave.
     """
 
     name: str
@@ -118,6 +129,7 @@ class NameFact(Struct, frozen=True, kw_only=True):
     wrong_type: str = ""
     is_eternal: bool = False
     lifetime: timedelta = timedelta()
+    last_id: str = ""
     task_id: TaskId | None = None
     record: Record = Record()
 

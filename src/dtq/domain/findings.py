@@ -16,6 +16,7 @@ class Kind(StrEnum):
     SERVER = "server_unsuitable"
     CLOCKS = "clocks_apart"
     WRONG_TYPE = "key_of_another_type"
+    EXHAUSTED = "stream_exhausted"
     UNREADABLE = "record_unreadable"
     UNREGISTERED = "queue_not_registered"
     BAD_NAME = "queue_name_impossible"

@@ -229,7 +229,8 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
         change = rebury(task, now=using.now, token=using.token, audit=using.audit)
         return change if isinstance(change, Change) else None
     if kind is Kind.KEY and task.idempotency_key is not None:
-        return _of_record(task, key=task.idempotency_key, text="", using=using)
+        stored = "" if fact.unkeyed or fact.key is None else fact.key.text
+        return _of_record(task, key=task.idempotency_key, text=stored, using=using)
     if kind is Kind.ABANDONED and task.receipt is not None:
         # what was never read, as far as the group knows, is delivered again once there is a group
         return HandBack(task.receipt, fact.owner) if fact.owner or fact.passed else Register(task.queue)
@@ -254,7 +255,7 @@ def _of_entry(kind: Kind, fact: EntryFact, *, using: Pharmacy) -> Change | Act |
 
 def _of_key(fact: KeyFact, *, using: Pharmacy) -> Act:
     task = fact.record.task
-    if task is not None and (task.queue, task.idempotency_key) == (fact.queue, fact.key):
+    if task is not None and fact.is_of_its_key:
         return _of_record(task, key=fact.key, text=fact.text, using=using)
     lifetime = using.retention.idempotency
     return RewriteKey(queue=fact.queue, key=fact.key, text=fact.text, record=None, lifetime=lifetime)

@@ -1,4 +1,4 @@
-"""Whether the schedule has a task at the time that its record says."""
+"""Whether a task is scheduled once, and at the time that its record says."""
 
 from datetime import datetime
 
@@ -12,6 +12,8 @@ def mistimed(task: Task, *, due: datetime | None, claimed_at: datetime | None, n
     ``now`` is the latest that it may be. What comes back from a leader that went away is due when it comes back, which
     is after the task's own time.
     """
+    if due is not None and claimed_at is not None:
+        return f"it is on loan since {moment_text(claimed_at)}, and the schedule has it as well"
     if due is not None and not task.available_at <= due <= max(task.available_at, now):
         return f"it may start at {moment_text(task.available_at)}, and the schedule has it at {moment_text(due)}"
     if claimed_at is not None and claimed_at > now:

@@ -118,7 +118,13 @@ class MemoryExaminer:
             trimmed=self._is_trimmed(task),
             unkeyed=task.idempotency_key is not None
             and self._state.keys.get((task.queue, task.idempotency_key)) is None,
+            key=self._key_of_another(task),
         )
+
+    def _key_of_another(self, task: Task) -> KeyFact | None:
+        key = task.idempotency_key
+        fact = None if key is None or self._state.keys.get((task.queue, key)) is None else self._key(task.queue, key)
+        return None if fact is None or (fact.named and fact.named.task_id == task.task_id) else fact
 
     def _is_trimmed(self, task: Task) -> bool:
         """Tell whether older letters than this one's may have made room for later ones."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, task_of
 from dtq.adapters.redis.keys import GROUP, Keyspace
-from dtq.adapters.redis.names import Name
+from dtq.adapters.redis.names import STREAM, Name
 from dtq.adapters.redis.schedule import moment_at
 from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.wire import heartbeat_of, pairs, read_record
@@ -135,15 +135,17 @@ def at_key(keys: Keyspace, queue: QueueName, key: str, *, text: str) -> Look:
 
 
 def at_name(keys: Keyspace, name: Name, *, task_id: TaskId | None = None) -> Look:
-    """Look at the type and the lifetime of a stored name, and at the task that it is about, if one is given."""
+    """Look at the type and the lifetime of a stored name, a stream's last id, and the task that it is about, if any."""
     commands: list[Sequence[str]] = [("TYPE", name.text), ("PTTL", name.text)]
     touched = [name.text]
     if task_id is not None:
         commands.append(snapshot(keys, task_id))
         touched.append(keys.task(task_id))
+    if name.kind == STREAM:
+        commands.append(("XINFO", "STREAM", name.text))
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        kind, lifetime, *records = replies
+        kind, lifetime, *rest = replies
         for reply in (kind, lifetime):
             if isinstance(reply, Rejected):
                 raise reply
@@ -155,11 +157,17 @@ def at_name(keys: Keyspace, name: Name, *, task_id: TaskId | None = None) -> Loo
             wrong_type=kind if name.kind not in {kind, ""} and name.role is not Role.FOREIGN else "",
             is_eternal=lifetime == ETERNAL,
             lifetime=timedelta(milliseconds=max(0, lifetime)),
+            last_id=last_id(rest[-1]) if name.kind == STREAM else "",
             task_id=task_id or name.task_id or name.result_of,
-            record=record_of(records[0], task_id or "") if records else Record(),
+            record=record_of(rest[0], task_id or "") if task_id is not None else Record(),
         )
 
     return Look(touched, commands, read)
+
+
+def last_id(state: Reply) -> str:
+    """Read the last id that a stream has given; '' where it may not be asked, or is none."""
+    return str(pairs(state)["last-generated-id"]) if isinstance(state, list) else ""
 
 
 def with_records(keys: Keyspace, names: Page, facts: Page) -> Page:

@@ -10,6 +10,7 @@ from dtq.domain.admission import KEY_PATTERN, QUEUE_PATTERN
 from dtq.domain.facts import Role
 from dtq.domain.task import QueueName, TaskId, WorkerId
 
+STREAM: Final = "stream"
 _QUEUE: Final = QUEUE_PATTERN.pattern
 FAMILIES: Final = tuple(
     (re.compile(pattern, re.DOTALL), role, kind)
@@ -20,9 +21,9 @@ FAMILIES: Final = tuple(
         (r"worker:(?P<worker>[A-Za-z0-9_-]{1,64})", Role.HEARTBEAT, "hash"),
         (r"lock:scheduler", Role.LOCK, "string"),
         (re.escape(Keyspace("").cancelled.removeprefix(":")), Role.MARKS, "set"),
-        (rf"stream:(?P<queue>{_QUEUE}):p[0-9]", Role.BOUNDED, "stream"),
+        (rf"stream:(?P<queue>{_QUEUE}):p[0-9]", Role.BOUNDED, STREAM),
         (rf"queue:(?P<queue>{_QUEUE}):paused", Role.BOUNDED, "string"),
-        (r"stream:(dead-letter|audit)", Role.BOUNDED, "stream"),
+        (r"stream:(dead-letter|audit)", Role.BOUNDED, STREAM),
         (r"retry:(schedule|claimed)|tasks:recent", Role.BOUNDED, "zset"),
         (r"queues", Role.BOUNDED, "hash"),
         (r"workers", Role.BOUNDED, "set"),

@@ -31,6 +31,7 @@ from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.survey import TRIP
 from dtq.adapters.redis.tally import count_scheduled
 from dtq.adapters.redis.task_looks import (
+    at_keys_of_others,
     completed,
     is_missing,
     kept_with,
@@ -80,7 +81,7 @@ class Pages:
                 yield page
         if self._untold is not None:
             yield [self._untold]
-        async for page in told("how far groups have read", self._readings()):
+        async for page in told("how far groups have read, and which streams are used up", self._readings()):
             yield page
         for name in known_queues([*self._queues]):
             async for page in told(f"consumers of {name}", self._consumers(name)):
@@ -150,7 +151,8 @@ class Pages:
         ]
         facts += await self._in_streams([task for task in tasks if place_of(task) in {Place.READY, Place.HELD}])
         facts += await self._dead([task for task in tasks if place_of(task) is Place.DEAD])
-        return completed(facts, tasks=tasks, kept=kept)
+        others = await self._looked_at(at_keys_of_others(keys, tasks=tasks, kept=kept))
+        return completed(facts, tasks=tasks, kept=kept, others=others)
 
     async def _in_streams(self, tasks: Sequence[Task]) -> Sequence[TaskFact]:
         keys = self._keys

@@ -7,10 +7,9 @@ from dtq.adapters.redis.envelope import Envelope, among
 from dtq.adapters.redis.guards import NONE
 from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.looks import Look, last_delivered
+from dtq.adapters.redis.looks import Look, last_delivered, last_id
 from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.task_looks import is_missing, position
-from dtq.adapters.redis.wire import pairs
 from dtq.domain.facts import Fact, ReadingFact
 from dtq.domain.task import QueueName
 
@@ -54,4 +53,4 @@ def _is_ahead(state: Reply, groups: Reply) -> bool:
     if isinstance(state, Rejected) and (is_missing(state) or is_of_another_type(state)):
         return False
     read = last_delivered(groups)
-    return bool(read) and position(read) > position(str(pairs(checked(state))["last-generated-id"]))
+    return bool(read) and position(read) > position(last_id(checked(state)))

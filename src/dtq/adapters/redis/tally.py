@@ -83,10 +83,12 @@ async def _exactly(link: Link) -> Sequence[CountFact] | None:
         )
     }
     members = [(name, task_id) for name, ids in homes.items() for task_id in ids]
+    # what is on loan and scheduled as well is one task
+    tasks = [*dict.fromkeys(task_id for _, task_id in members)]
     commands: list[Sequence[str]] = [("HGETALL", keys.queues), ("ZCARD", keys.schedule), ("ZCARD", keys.claimed)]
     commands += [("ZSCORE", name, task_id) for name, task_id in members]
-    commands += [_asked(link, task_id) for _, task_id in members]
-    touched = (keys.queues, *homes, *(keys.task_prefix + task_id for _, task_id in members))
+    commands += [_asked(link, task_id) for task_id in tasks]
+    touched = (keys.queues, *homes, *(keys.task_prefix + task_id for task_id in tasks))
     noted, schedule, claimed, *rest = await link.run(commands, keys=touched)
     scores, queues = rest[: len(members)], rest[len(members) :]
     if schedule + claimed != len(members) or None in scores:
@@ -102,12 +104,14 @@ async def _sum(link: Link) -> Sum:
 
 
 async def _walked(link: Link) -> tuple[Counter[str], int]:
-    """Count page by page; return also how many ids are no waiting task's."""
-    by_queue, seen = Counter[str](), 0
+    """Count page by page; return also how many members are no waiting task's, or are another of one."""
+    by_queue, seen, ids_seen = Counter[str](), 0, set[str]()
     for name in (link.keys.schedule, link.keys.claimed):
         first = 0
         while ids := await link.client.call("ZRANGE", name, first, first + _PAGE - 1):
-            by_queue += _by_queue(map(checked, await link.client.pipeline([_asked(link, one) for one in ids])))
+            fresh = [one for one in ids if one not in ids_seen]
+            by_queue += _by_queue(map(checked, await link.client.pipeline([_asked(link, one) for one in fresh])))
+            ids_seen |= {*fresh}
             first += len(ids)
         seen += first
     return by_queue, seen - by_queue.total()

@@ -1,6 +1,6 @@
 """How a task and what its record says of its place are read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import PAYLOAD
 from dtq.adapters.redis.keys import GROUP, Keyspace
-from dtq.adapters.redis.looks import Look, last_delivered, record_of, snapshot
+from dtq.adapters.redis.looks import Look, at_key, last_delivered, record_of, snapshot
 from dtq.adapters.redis.store import is_of_another_type
-from dtq.adapters.redis.wire import pairs
-from dtq.domain.facts import Fact, Record, TaskFact
+from dtq.adapters.redis.wire import pairs, read_record
+from dtq.domain.facts import Fact, KeyFact, Record, TaskFact
 from dtq.domain.status import Place
 from dtq.domain.task import EntryId, Task, TaskId, WorkerId, place_of
 
@@ -27,7 +27,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
     stream, owner = keys.stream(task.queue, task.priority), keys.worker(fact.owner or WorkerId("-"))
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        found, due, claimed, entry, pending, groups, alive, paused, letters, first, state, key, kept = replies
+        found, due, claimed, entry, pending, groups, alive, paused, letters, first, state, key, kept, *named = replies
         now = record_of(found, task.task_id).task
         if now is None or now.version != task.version:
             return None
@@ -43,13 +43,20 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             scheduled=not (due is claimed is None),
             lettered=is_of_another_type(letters) or bool(letters),
             trimmed=may_be_trimmed(now, first, state, limit=letter_limit),
-            unkeyed=key == 0,
+            unkeyed=key is None,
+            key=None if other is None else other.read([key, *named]),
             has_payload=kept == 1,
         )
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
-    touched += is_keyed(keys, task)[1:]
-    return Look(touched, _asked(keys, task, stream=stream, owner=owner), read)
+    touched += under_key(keys, task)[1:]
+    commands = [*_asked(keys, task, stream=stream, owner=owner)]
+    # what is stored under the key is asked for in any case; the record that it named is to be of the same moment
+    other = None if fact.key is None else at_key(keys, task.queue, fact.key.key, text=fact.key.text)
+    if other is not None:
+        touched += other.keys
+        commands += other.commands[1:]
+    return Look([*dict.fromkeys(touched)], commands, read)
 
 
 def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[Sequence[str]]:
@@ -64,7 +71,7 @@ def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[S
         ("EXISTS", keys.paused(task.queue)),
         ("XRANGE", keys.dead_letters, letter, letter),
         *oldest_letter(keys),
-        is_keyed(keys, task),
+        under_key(keys, task),
         has_payload(keys, task),
     ]
 
@@ -75,10 +82,10 @@ def _at_spoiled(keys: Keyspace, task_id: TaskId) -> Look:
     return Look([record, *waiting], commands, lambda replies: _unread(task_id, replies))
 
 
-def is_keyed(keys: Keyspace, task: Task) -> Sequence[str]:
-    """Return the command that tells whether something is stored under a task's key; of one without a key there is."""
+def under_key(keys: Keyspace, task: Task) -> Sequence[str]:
+    """Return the command that tells what is stored under a task's key; of one without a key, that something is."""
     key = task.idempotency_key
-    return ("EXISTS", keys.task(task.task_id) if key is None else keys.idempotency(task.queue, key))
+    return ("EXISTS", keys.task(task.task_id)) if key is None else ("GET", keys.idempotency(task.queue, key))
 
 
 def has_payload(keys: Keyspace, task: Task) -> Sequence[str]:
@@ -88,21 +95,37 @@ def has_payload(keys: Keyspace, task: Task) -> Sequence[str]:
 
 def kept_with(keys: Keyspace, task: Task) -> Sequence[Sequence[str]]:
     """Return what is asked of a task beside its place."""
-    return is_keyed(keys, task), has_payload(keys, task)
+    return under_key(keys, task), has_payload(keys, task)
 
 
-def completed(facts: Sequence[TaskFact], *, tasks: Sequence[Task], kept: Sequence[Reply]) -> Sequence[TaskFact]:
-    """Add to *facts* what was answered, of each of *tasks* in turn, to `kept_with`."""
+def at_keys_of_others(keys: Keyspace, *, tasks: Sequence[Task], kept: Sequence[Reply]) -> Iterator[Look]:
+    """Look, by what was answered to `kept_with`, at what stands under the key of a task and does not name it."""
+    for task, text in zip(tasks, kept[::2], strict=True):
+        named = read_record(text) if isinstance(text, str) else None
+        if isinstance(text, str) and (named is None or named.task_id != task.task_id):
+            yield at_key(keys, task.queue, task.idempotency_key or "", text=text)
+
+
+def completed(
+    facts: Sequence[TaskFact], *, tasks: Sequence[Task], kept: Sequence[Reply], others: Sequence[Fact]
+) -> Sequence[TaskFact]:
+    """Add to *facts* what was answered, of each of *tasks* in turn, to `kept_with`, and to `at_keys_of_others`."""
     answers = {task.task_id: (kept[2 * number], kept[2 * number + 1]) for number, task in enumerate(tasks)}
+    keyed = {(one.queue, one.key): one for one in others if isinstance(one, KeyFact)}
+    by_task = {task.task_id: keyed.get((task.queue, task.idempotency_key or "")) for task in tasks}
     found = [(fact, *answers[fact.task_id]) for fact in facts]
-    return [replace(fact, unkeyed=key == 0, has_payload=payload != 0) for fact, key, payload in found]
+    return [
+        replace(fact, unkeyed=key is None, has_payload=payload != 0, key=by_task[fact.task_id])
+        for fact, key, payload in found
+    ]
 
 
-def task_fact(task: Task, *, pending: Reply, delivered: str, **places: bool) -> TaskFact:
+def task_fact(task: Task, *, pending: Reply, delivered: str, key: Fact | None = None, **places: bool) -> TaskFact:
     """Put together what was read of a task."""
     owner, idle = _owner(pending)
     is_passed = owner is None and place_of(task) in _IN_STREAMS and _is_behind(task.entry_id, delivered)
-    return TaskFact(task_id=task.task_id, record=Record(task), owner=owner, idle=idle, passed=is_passed, **places)
+    fact = TaskFact(task_id=task.task_id, record=Record(task), owner=owner, idle=idle, passed=is_passed)
+    return replace(fact, key=key if isinstance(key, KeyFact) else None, **places)
 
 
 def _unread(task_id: TaskId, replies: Sequence[Reply]) -> TaskFact | None:
