@@ -119,7 +119,7 @@ class Crew:
     def _settling(self) -> Settling:
         tools = self._tools
         return Settling(
-            tools.commits.one,
+            tools.backend.broker.commit,
             policy=tools.settings.failure_policy,
             clock=tools.backend.clock,
             ids=tools.ids,
@@ -141,7 +141,6 @@ class Crew:
             settling=self.settling,
             grace=tools.settings.grace,
             clock=tools.backend.clock,
-            observer=tools.observer,
         )
 
     def _poll(self) -> Poll:
