@@ -6,6 +6,8 @@ from typing import Final, Protocol
 from dtq.ports.environment import Clock, Timer
 
 _NEVER: Final = float("inf")
+_SHORTEST: Final = timedelta(milliseconds=1)
+"""A timer may go off a little early; the next one is not to do so again and again."""
 
 
 class Limited(Protocol):
@@ -41,7 +43,8 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
         self._rings_at = at
-        self._timer = self._clock.call_later(timedelta(seconds=at - self._clock.monotonic()), self._ring)
+        left = timedelta(seconds=at - self._clock.monotonic())
+        self._timer = self._clock.call_later(max(left, _SHORTEST), self._ring)
 
     def _ring(self) -> None:
         self._rings_at, self._timer = _NEVER, None
@@ -50,5 +53,4 @@ class Deadlines:
             self._watched.discard(one)
             one.overrun()
         if self._watched:
-            # a timer may also go off a little early
             self._set(min(one.ends_at for one in self._watched))
