@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from dtq.adapters.memory.clock import settle
-from dtq.application.group_commit import MAX_BATCH, GroupCommit
+from dtq.application.group_commit import MAX_BATCH, GroupCommit, together
 from dtq.application.patience import Unsent
 from dtq.domain.errors import BrokerBehind, BrokerUnavailable
 
@@ -212,3 +212,19 @@ async def test_items_that_are_canceled_together_are_taken_out_together() -> None
 
     assert [2, 20] == [await under_way, await late]
     assert [[1], [10]] == sender.batches
+
+
+async def test_items_that_go_together_share_a_request_and_fail_together_but_one_that_spoils_it_keeps_none_back() -> (
+    None
+):
+    sender = Sender()
+    assert [2, 4, 6] == list(await together([1, 2, 3], send=sender.send))
+
+    sender.poison = 1
+    with pytest.raises(BrokerUnavailable):
+        await together([1, 2], send=sender.send)
+    sender.error = ValueError("cannot be encoded")
+    with pytest.raises(ValueError, match="cannot be encoded"):
+        await together([1, 2], send=sender.send)
+
+    assert [[1, 2, 3], [1, 2], [1, 2], [1], [2]] == sender.batches

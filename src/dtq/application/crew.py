@@ -147,7 +147,7 @@ class Crew:
         tools = self._tools
         starting = Starting(
             tools.backend.broker,
-            commits=tools.commits,
+            commit=tools.backend.broker.commit,
             hand_back=self.hand_back,
             set_aside=self.set_aside,
             tenure=tools.tenure,

@@ -111,6 +111,16 @@ class GroupCommit(Generic[Item, Answer]):
                 future.set_result(answer)
 
 
+async def together(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[Answer]:
+    """Send *items* in one request and return their answers, or raise what one of them brought about."""
+    answers: list[Answer] = []
+    for answer in await sent(items, send=send):
+        if isinstance(answer, BaseException):
+            raise answer
+        answers.append(answer)
+    return answers
+
+
 async def sent(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[Answer | BaseException]:
     """Send *items* in one request, and return for each of them its answer, or what was raised instead."""
     try:
