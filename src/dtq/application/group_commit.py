@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from dtq.application.patience import Unsent
-from dtq.domain.errors import BrokerBehind, BrokerUnavailable
+from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
 
 MAX_BATCH: Final = 100
 """The most items in one request."""
@@ -105,7 +105,7 @@ class GroupCommit(Generic[Item, Answer]):
         for (future, _), answer in zip(batch, answers, strict=True):
             if future.done():
                 continue
-            if isinstance(answer, BaseException):
+            if isinstance(answer, Exception):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
@@ -115,22 +115,29 @@ async def together(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequen
     """Send *items* in one request and return their answers, or raise what one of them brought about."""
     answers: list[Answer] = []
     for answer in await sent(items, send=send):
-        if isinstance(answer, BaseException):
+        if isinstance(answer, Exception):
             raise answer
         answers.append(answer)
     return answers
 
 
-async def sent(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[Answer | BaseException]:
+async def sent(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[Answer | Exception]:
     """Send *items* in one request, and return for each of them its answer, or what was raised instead."""
     try:
         return await send(items)
-    except BaseException as error:
+    except asyncio.CancelledError:
         sender = asyncio.current_task()
-        if sender is not None and sender.cancelling():
+        if sender is None or sender.cancelling():
             raise
+        # who stopped it is none of its callers: they are not canceled
+        return [_no_answer()] * len(items)
+    except Exception as error:  # noqa: BLE001 - it is the callers' to handle
         # isinstance asks a stranger's __class__, which may raise
         if len(items) == 1 or issubclass(type(error), BrokerUnavailable):
             return [error] * len(items)
     # one item may have spoilt the batch before it was sent: only its own caller is to suffer
     return [answer for item in items for answer in await sent([item], send=send)]
+
+
+def _no_answer() -> OutcomeUnknown:
+    return OutcomeUnknown("no answer came in time; it may or may not have been done")

@@ -172,8 +172,8 @@ class Settling:
             jitter=self._chance.uniform(-jitter, jitter),
         )
 
-    def _hear(self, ending: _Ending, change: Change, answer: CommitAnswer | BaseException) -> None:
-        if isinstance(answer, BaseException):
+    def _hear(self, ending: _Ending, change: Change, answer: CommitAnswer | Exception) -> None:
+        if isinstance(answer, Exception):
             self._hear_error(ending, answer)
             return
         ending.outage = None
@@ -191,7 +191,7 @@ class Settling:
         else:
             self._dropped(ending, DropReason.STALE)
 
-    def _hear_error(self, ending: _Ending, error: BaseException) -> None:
+    def _hear_error(self, ending: _Ending, error: Exception) -> None:
         # isinstance asks a stranger's __class__, which may raise
         if not issubclass(type(error), BrokerUnavailable):
             self._failed(ending, error)
@@ -214,7 +214,7 @@ class Settling:
         ending.backoff = ending.backoff or Backoff(self._chance)
         self._postpone(ending, error, ending.backoff)
 
-    def _postpone(self, ending: _Ending, error: BaseException, backoff: Backoff) -> None:
+    def _postpone(self, ending: _Ending, error: Exception, backoff: Backoff) -> None:
         self._observer.noticed("commit_repeated", error=class_name(error), reason=text_of(error))
         self._clock.call_later(backoff.pause(), partial(self._add, ending, self._era))
 
@@ -223,7 +223,7 @@ class Settling:
         self._observer.noticed("result_dropped", task_id=task.task_id, attempt=task.attempt, reason=reason)
         ending.then()
 
-    def _failed(self, ending: _Ending, error: BaseException) -> None:
+    def _failed(self, ending: _Ending, error: Exception) -> None:
         # an unknown fault in recording must not keep the lease for ever
         self._observer.noticed("recording_failed", task_id=ending.task.task_id, error=class_name(error))
         ending.then()
