@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from dtq.application.group_commit import GroupCommit
 from dtq.application.hand_back import HandBack
 from dtq.application.set_aside import SetAside
 from dtq.application.starting import Starting
@@ -40,7 +39,7 @@ class Desk:
         self.set_aside = SetAside(clock=world.clock, observer=world.notes, queue=QUEUE, rest=timedelta(seconds=30))
         self._starting = Starting(
             backend.broker,
-            commits=GroupCommit(self._commit),
+            commit=self._commit,
             hand_back=hand_back,
             set_aside=self.set_aside,
             tenure=Undisputed(),

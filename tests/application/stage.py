@@ -1,5 +1,6 @@
 """What a world stands on: a clock, ids and chance that a test can follow, and an observer that remembers."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
@@ -7,10 +8,12 @@ from typing import Any
 
 from dtq.adapters.memory import ManualClock
 from dtq.adapters.memory.clock import ManualTimer
+from dtq.application.execution import Attempt, Executor
 from dtq.domain.change import Change
 from dtq.domain.events import Event
+from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import LeaseToken, TaskId, Version, WorkerId
+from dtq.domain.task import LeaseToken, Task, TaskId, Version, WorkerId
 
 MOMENT = timedelta(microseconds=1)
 
@@ -46,6 +49,18 @@ class MiddleChance:
 
     def uniform(self, low: float, high: float) -> float:
         return (low + high) / 2
+
+
+class Hearing:
+    """What is told of one attempt: its outcomes, and that its handler has ended."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome | None] = []
+        self.ended = asyncio.Event()
+
+    def begin(self, executor: Executor, task: Task) -> Attempt:
+        """Begin an attempt and listen to it."""
+        return executor.begin(task, on_decided=self.outcomes.append, on_ended=self.ended.set)
 
 
 class Notes:

@@ -9,7 +9,7 @@ import pytest
 from dtq.application.execution import ExecutionRules, Executor
 from dtq.domain.outcome import Succeeded
 from dtq.handlers import Registry, TaskContext, task
-from tests.application.stage import TickingClock
+from tests.application.stage import Hearing, TickingClock
 from tests.factories import WORKER, a_task
 
 LEFT: ContextVar[str] = ContextVar("left", default="nothing")
@@ -38,9 +38,10 @@ async def test_no_handler_finds_what_another_one_left_in_its_context(task_type: 
         executor = Executor(Registry.of(leave, leave_in_thread), clock=TickingClock(), pool=pool, rules=rules)
         found = []
         for _ in range(3):
-            attempt = executor.begin(a_task(task_type=task_type, payload="{}"))
-            await asyncio.wait_for(attempt.ended, timeout=10)
-            found.append(attempt.outcome.result())
+            hearing = Hearing()
+            hearing.begin(executor, a_task(task_type=task_type, payload="{}"))
+            await asyncio.wait_for(hearing.ended.wait(), timeout=10)
+            found += hearing.outcomes
 
     assert ['"nothing"'] * 3 == [one.result for one in found if isinstance(one, Succeeded)]
     assert "nothing" == LEFT.get()

@@ -17,7 +17,7 @@ from dtq.domain.status import TaskStatus
 from dtq.handlers import Registry, TaskContext, task
 from tests.application import handlers
 from tests.application.handlers import REGISTRY
-from tests.application.stage import TickingClock
+from tests.application.stage import Hearing, TickingClock
 from tests.application.world import World
 from tests.factories import QUEUE, WORKER, a_task
 
@@ -171,13 +171,15 @@ async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_sam
     handlers.forget_all()
     clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
     rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
-    attempt = Executor(REGISTRY, clock=clock, pool=pool, rules=rules).begin(a_task(task_type="note"))
+    hearing = Hearing()
+    executor = Executor(REGISTRY, clock=clock, pool=pool, rules=rules)
+    attempt = hearing.begin(executor, a_task(task_type="note"))
 
     attempt.stop(StopReason.CANCEL)
     await settle()
 
-    assert attempt.ended.done()
-    outcome = attempt.outcome.result()
+    assert hearing.ended.is_set()
+    (outcome,) = hearing.outcomes
     assert isinstance(outcome, Failed)
     assert ("CancelledError", False) == (outcome.failure.error_class, outcome.failure.retryable)
     assert [] == handlers.runs
@@ -197,7 +199,9 @@ async def test_a_handler_that_is_told_again_to_stop_may_clean_up_in_peace() -> N
 
     clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
     rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
-    attempt = Executor(Registry.of(tidy_up), clock=clock, pool=pool, rules=rules).begin(a_task(task_type="tidy_up"))
+    hearing = Hearing()
+    executor = Executor(Registry.of(tidy_up), clock=clock, pool=pool, rules=rules)
+    attempt = hearing.begin(executor, a_task(task_type="tidy_up"))
     await settle()
 
     attempt.stop(StopReason.CANCEL)
@@ -206,7 +210,7 @@ async def test_a_handler_that_is_told_again_to_stop_may_clean_up_in_peace() -> N
     await clock.advance(timedelta(seconds=0.4))
 
     assert ["cleaned up"] == told
-    assert attempt.ended.done()
+    assert hearing.ended.is_set()
     pool.shutdown()
 
 
@@ -273,10 +277,11 @@ async def test_an_attempt_ends_even_where_its_failure_cannot_be_told(task_type: 
     rules = Broken(worker_id=WORKER, result_max_bytes=8192, retryable=())
     executor = Executor(REGISTRY, clock=clock, pool=pool, rules=rules)
 
-    attempt = executor.begin(a_task(task_type=task_type, payload='{"error": "value"}'))
-    await asyncio.wait_for(attempt.ended, timeout=10)
+    hearing = Hearing()
+    hearing.begin(executor, a_task(task_type=task_type, payload='{"error": "value"}'))
+    await asyncio.wait_for(hearing.ended.wait(), timeout=10)
 
-    outcome = attempt.outcome.result()
+    (outcome,) = hearing.outcomes
     assert isinstance(outcome, Failed)
     assert ("UntoldError", False) == (outcome.failure.error_class, outcome.failure.retryable)
     pool.shutdown()

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from dtq.adapters.memory.clock import settle
-from dtq.application.group_commit import MAX_BATCH, GroupCommit
+from dtq.application.group_commit import MAX_BATCH, GroupCommit, together
 from dtq.application.patience import Unsent
-from dtq.domain.errors import BrokerBehind, BrokerUnavailable
+from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
 
 
 class Sender:
@@ -142,7 +142,7 @@ async def test_a_request_that_is_canceled_from_within_fails_its_callers() -> Non
 
     group: GroupCommit[int, int] = GroupCommit(send)
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(OutcomeUnknown):
         await group.one(1)
 
 
@@ -212,3 +212,17 @@ async def test_items_that_are_canceled_together_are_taken_out_together() -> None
 
     assert [2, 20] == [await under_way, await late]
     assert [[1], [10]] == sender.batches
+
+
+async def test_what_goes_together_fails_together_and_an_item_that_spoils_a_request_keeps_none_back() -> None:
+    sender = Sender()
+    assert [2, 4, 6] == list(await together([1, 2, 3], send=sender.send))
+
+    sender.poison = 1
+    with pytest.raises(BrokerUnavailable):
+        await together([1, 2], send=sender.send)
+    sender.error = ValueError("cannot be encoded")
+    with pytest.raises(ValueError, match="cannot be encoded"):
+        await together([1, 2], send=sender.send)
+
+    assert [[1, 2, 3], [1, 2], [1, 2], [1], [2]] == sender.batches

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -100,9 +100,9 @@ class Staff:
         settling = self.worker._crew.settling  # noqa: SLF001 - the same
         commit = settling._commit  # noqa: SLF001 - a link cannot tell the commits of ends from those of starts
 
-        async def late(change: Change) -> CommitAnswer:
+        async def late(changes: Sequence[Change]) -> Sequence[CommitAnswer]:
             await taken.wait()
-            return await commit(change)
+            return await commit(changes)
 
         settling._commit = late  # noqa: SLF001 - the same
         return taken

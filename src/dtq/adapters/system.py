@@ -5,19 +5,34 @@ import random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from os import urandom
+from os import register_at_fork, urandom
 from typing import Final
 
 from dtq.domain.task import LeaseToken, TaskId, Version, WorkerId
 from dtq.ports.environment import Timer
 
-_VARIANTS: Final = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+_MANY: Final = 64
+"""How many ids are made at a time: asking the system for chance takes longer than all the rest of making one."""
+
+_RANDOM: Final = (1 << 128) - 1 ^ (0xF << 76 | 0b11 << 62)
+_FIXED: Final = 4 << 76 | 0b10 << 62
+"""Which bits of a uuid4 are random, and what the others tell: its version and variant."""
+
+_made: Final[list[str]] = []
+# a child that went on with what its parent has made would give the same ids again
+register_at_fork(after_in_child=_made.clear)
 
 
 def _uuid4_hex() -> str:
-    """Return what uuid.uuid4().hex does, without an object for each: a worker needs three a task."""
-    digits = urandom(16).hex()
-    return f"{digits[:12]}4{digits[13:16]}{_VARIANTS[digits[16]]}{digits[17:]}"
+    """Return what uuid.uuid4().hex does, at a fraction of its cost: a worker needs three a task."""
+    while True:
+        try:
+            return _made.pop()
+        except IndexError:
+            # as well where another thread took the last one
+            drawn = urandom(16 * _MANY)
+            numbers = [int.from_bytes(drawn[first : first + 16]) for first in range(0, len(drawn), 16)]
+            _made.extend([f"{number & _RANDOM | _FIXED:032x}" for number in numbers])
 
 
 class SystemClock:

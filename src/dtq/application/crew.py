@@ -119,7 +119,7 @@ class Crew:
     def _settling(self) -> Settling:
         tools = self._tools
         return Settling(
-            tools.commits.one,
+            tools.backend.broker.commit,
             policy=tools.settings.failure_policy,
             clock=tools.backend.clock,
             ids=tools.ids,
@@ -141,14 +141,13 @@ class Crew:
             settling=self.settling,
             grace=tools.settings.grace,
             clock=tools.backend.clock,
-            observer=tools.observer,
         )
 
     def _poll(self) -> Poll:
         tools = self._tools
         starting = Starting(
             tools.backend.broker,
-            commits=tools.commits,
+            commit=tools.backend.broker.commit,
             hand_back=self.hand_back,
             set_aside=self.set_aside,
             tenure=tools.tenure,

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dtq.application.deadlines import Deadlines
 from dtq.application.results import not_serializable, outcome_of
 from dtq.domain.json_text import JsonProblem
 from dtq.domain.outcome import Outcome, Succeeded, classify, failed, timed_out, undecodable, unknown_task_type
@@ -39,6 +40,9 @@ class StopReason(Enum):
 _UNTOLD: Final = failed("UntoldError", "the handler ended, and nobody could tell how", retryable=False)
 """What is recorded where something fails that only describes how the handler ended."""
 
+Decided = Callable[[Outcome | None], None]
+Ended = Callable[[], None]
+
 _UNRECORDED: Final = frozenset({StopReason.LOST, StopReason.DRAIN})
 
 
@@ -53,28 +57,39 @@ class ExecutionRules(Struct, frozen=True, kw_only=True):
 class Attempt:
     """One run of one handler.
 
-    ``outcome`` is decided when the handler ends or is given up, and is None where nothing is to be recorded; ``ended``
-    when the handler has really ended, which for one that cannot be stopped is later.
+    *on_decided* hears the outcome, once, when the handler ends or is given up: None where nothing is to be recorded;
+    *on_ended* hears when the handler has really ended, which for one that cannot be stopped is later.
     """
 
-    def __init__(self, task: Task, *, clock: Clock, rules: ExecutionRules) -> None:
-        loop = asyncio.get_running_loop()
-        self.outcome: asyncio.Future[Outcome | None] = loop.create_future()
-        self.ended: asyncio.Future[None] = loop.create_future()
-        self._loop = loop
+    def __init__(
+        self,
+        task: Task,
+        *,
+        clock: Clock,
+        deadlines: Deadlines,
+        rules: ExecutionRules,
+        on_decided: Decided,
+        on_ended: Ended,
+    ) -> None:
+        self.is_decided = False
+        self._has_ended = False
+        self._on_decided = on_decided
+        self._on_ended = on_ended
+        self._loop = asyncio.get_running_loop()
         self._task = task
         self._clock = clock
+        self._deadlines = deadlines
         self._rules = rules
         self._reason: StopReason | None = None
         # counted from when the handler really starts
         self._began_at = 0.0
-        self._ends_at = float("inf")
-        self._timers: list[Timer] = []
+        self.ends_at = float("inf")
+        self._grace: Timer | None = None
         self._runner: asyncio.Task[None] | None = None
 
     def stop(self, reason: StopReason) -> None:
         """Tell the handler to stop, as far as it can be told; without effect once the outcome is decided."""
-        if self.outcome.done():
+        if self.is_decided:
             return
         is_told = self._reason is not None
         if self._reason is None or reason in _UNRECORDED:
@@ -84,10 +99,14 @@ class Attempt:
                 # each beat reports a request again; a second cancellation would cut the clean-up of the first
                 return
             self._runner.cancel()
-            self._timers.append(self._clock.call_later(SWALLOW_GRACE, self._give_up))
+            self._grace = self._clock.call_later(SWALLOW_GRACE, self._give_up)
         elif reason is not StopReason.CANCEL:
             # a thread cannot be stopped: its slot stays taken; after a cancel its end is waited for
             self._give_up()
+
+    def overrun(self) -> None:
+        """Tell the handler to stop, for its time is over."""
+        self.stop(StopReason.TIMEOUT)
 
     def refuse(self, outcome: Outcome) -> None:
         """End the attempt without having run anything."""
@@ -106,7 +125,9 @@ class Attempt:
     async def _call_async(self, handler: Handler, payload: object) -> None:
         outcome: Outcome = _UNTOLD
         try:
-            value = await _awaitable(handler.function, payload, self._context())
+            value = handler.function(payload, self._context())
+            if inspect.isawaitable(value):
+                value = await value
             outcome = outcome_of(value, max_bytes=self._rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
@@ -146,40 +167,41 @@ class Attempt:
     def _arm(self, started: float) -> None:
         """Begin to count the time, from when the handler really started."""
         self._began_at = started
-        self._ends_at = started + self._task.timeout.total_seconds()
-        left = timedelta(seconds=self._ends_at - self._clock.monotonic())
-        self._timers.append(self._clock.call_later(left, lambda: self.stop(StopReason.TIMEOUT)))
+        self.ends_at = started + self._task.timeout.total_seconds()
+        self._deadlines.watch(self)
 
     def _end_unbegun(self, _: "asyncio.Task[None]") -> None:
         """End an attempt whose task was canceled before its first line ran."""
-        if not self.ended.done():
+        if not self._has_ended:
             cancelled = classify(asyncio.CancelledError("canceled before it began"), retryable=())
             self._end(cancelled, self._clock.monotonic())
 
     def _end(self, outcome: Outcome, at: float) -> None:
-        if self._reason is None and at >= self._ends_at:
+        if self._reason is None and at >= self.ends_at:
             # a handler that blocked the loop kept the timer from going off: its late value does not count
             self._reason = StopReason.TIMEOUT
         if isinstance(outcome, Succeeded):
             outcome = replace(outcome, ran=timedelta(seconds=at - self._began_at))
         self._decide(outcome)
-        if not self.ended.done():
-            self.ended.set_result(None)
-        for timer in self._timers:
-            timer.cancel()
+        self._deadlines.end(self)
+        if self._grace is not None:
+            self._grace.cancel()
+        self._has_ended = True
+        self._on_ended()
 
     def _give_up(self) -> None:
         self._decide(failed("CancelledError", "it did not end when it was canceled", retryable=False))
 
     def _decide(self, outcome: Outcome) -> None:
-        if self.outcome.done():
+        if self.is_decided:
             return
+        self.is_decided = True
         if self._reason in _UNRECORDED:
-            self.outcome.set_result(None)
+            self._on_decided(None)
         elif self._reason is StopReason.TIMEOUT:
-            self.outcome.set_result(timed_out(self._task.timeout.total_seconds()))
+            self._on_decided(timed_out(self._task.timeout.total_seconds()))
         else:
-            self.outcome.set_result(outcome)
+            self._on_decided(outcome)
 
 
 class Executor:
@@ -188,12 +210,20 @@ class Executor:
     def __init__(self, registry: Registry, *, clock: Clock, pool: ThreadPoolExecutor, rules: ExecutionRules) -> None:
         self._registry = registry
         self._clock = clock
+        self._deadlines = Deadlines(clock)
         self._pool = pool
         self._rules = rules
 
-    def begin(self, task: Task) -> Attempt:
+    def begin(self, task: Task, *, on_decided: Decided, on_ended: Ended) -> Attempt:
         """Begin the attempt that *task* was started for; its payload must be loaded."""
-        attempt = Attempt(task, clock=self._clock, rules=self._rules)
+        attempt = Attempt(
+            task,
+            clock=self._clock,
+            deadlines=self._deadlines,
+            rules=self._rules,
+            on_decided=on_decided,
+            on_ended=on_ended,
+        )
         handler = self._registry.get(task.task_type)
         if handler is None:
             attempt.refuse(unknown_task_type(task.task_type))
@@ -208,11 +238,6 @@ class Executor:
         else:
             attempt.run_sync(handler, payload, pool=self._pool)
         return attempt
-
-
-async def _awaitable(function: Callable[..., object], payload: object, context: TaskContext) -> object:
-    returned = function(payload, context)
-    return await returned if inspect.isawaitable(returned) else returned
 
 
 def _sync_outcome(value: object, *, max_bytes: int) -> Outcome:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from dtq.application.patience import Unsent
-from dtq.domain.errors import BrokerBehind, BrokerUnavailable
+from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
 
 MAX_BATCH: Final = 100
 """The most items in one request."""
@@ -14,6 +14,7 @@ MAX_BATCH: Final = 100
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _Waiting = tuple[asyncio.Future[Answer], Item]
+Send = Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]
 
 
 class GroupCommit(Generic[Item, Answer]):
@@ -26,7 +27,7 @@ class GroupCommit(Generic[Item, Answer]):
 
     def __init__(
         self,
-        send: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
+        send: Send[Item, Answer],
         *,
         weigh: Callable[[Item], int] = lambda _: 0,
         most: int = 0,
@@ -100,29 +101,43 @@ class GroupCommit(Generic[Item, Answer]):
         return batch
 
     async def _send_batch(self, batch: list[_Waiting[Answer, Item]]) -> None:
-        try:
-            answers = await self._send([item for _, item in batch])
-        except BaseException as error:
-            if self._sender is not None and self._sender.cancelling():
-                raise
-            if len(batch) == 1 or isinstance(error, BrokerUnavailable):
-                _fail(batch, error)
-                return
-        else:
-            _answer(batch, answers)
-            return
-        # one item may have spoilt the batch before it was sent: only its own caller is to suffer
-        for waiting in batch:
-            await self._send_batch([waiting])
+        answers = await sent([item for _, item in batch], send=self._send)
+        for (future, _), answer in zip(batch, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
 
 
-def _answer(batch: list[_Waiting[Answer, Item]], answers: Sequence[Answer]) -> None:
-    for (future, _), answer in zip(batch, answers, strict=True):
-        if not future.done():
-            future.set_result(answer)
+async def together(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[Answer]:
+    """Send *items* in one request and return their answers, or raise what one of them brought about."""
+    answers: list[Answer] = []
+    for answer in await sent(items, send=send):
+        if isinstance(answer, Exception):
+            raise answer
+        answers.append(answer)
+    return answers
 
 
-def _fail(batch: list[_Waiting[Answer, Item]], error: BaseException) -> None:
-    for future, _ in batch:
-        if not future.done():
-            future.set_exception(error)
+async def sent(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[Answer | Exception]:
+    """Send *items* in one request, and return for each of them its answer, or what was raised instead."""
+    try:
+        return await send(items)
+    except asyncio.CancelledError:
+        sender = asyncio.current_task()
+        if sender is None or sender.cancelling():
+            raise
+        # who stopped it is none of its callers: they are not canceled
+        return [_no_answer()] * len(items)
+    except Exception as error:  # noqa: BLE001 - it is the callers' to handle
+        # isinstance asks a stranger's __class__, which may raise
+        if len(items) == 1 or issubclass(type(error), BrokerUnavailable):
+            return [error] * len(items)
+    # one item may have spoilt the batch before it was sent: only its own caller is to suffer
+    return [answer for item in items for answer in await sent([item], send=send)]
+
+
+def _no_answer() -> OutcomeUnknown:
+    return OutcomeUnknown("no answer came in time; it may or may not have been done")

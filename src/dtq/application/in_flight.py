@@ -10,12 +10,14 @@ from dtq.domain.task import LeaseToken, Receipt, Task, TaskId
 class Job:
     """A task that this worker has started, and the lease under which it runs."""
 
-    __slots__ = ("attempt", "hold", "lease", "task")
+    __slots__ = ("attempt", "has_ended", "hold", "lease", "task")
 
-    def __init__(self, task: Task, *, hold: Hold, attempt: Attempt) -> None:
+    attempt: Attempt
+
+    def __init__(self, task: Task, *, hold: Hold) -> None:
         self.task = task
         self.hold = hold
-        self.attempt = attempt
+        self.has_ended = False
         self.lease: LeaseToken = hold.lease.lease
 
 
@@ -76,13 +78,15 @@ class InFlight:
         self._receipts.add(job.hold.lease.receipt)
 
     def record(self, job: Job) -> None:
-        """Take note that the attempt of *job* is over."""
+        """Take note that the attempt of *job* is over; empty its slot, if its handler has ended, too."""
         if self._active.pop(job.lease, None) is not None:
             self._receipts.discard(job.hold.lease.receipt)
-        self.remove(job)
-
-    def remove(self, job: Job) -> None:
-        """Empty the slot of *job*, if its handler has ended and its attempt is over."""
-        if job.attempt.ended.done() and job.lease not in self._active:
+        if job.has_ended:
             self._jobs.discard(job)
         self._on_change()
+
+    def end(self, job: Job) -> None:
+        """Take note that the handler of *job* has ended; empty its slot, if its attempt is over, too."""
+        job.has_ended = True
+        if job.lease not in self._active:
+            self.record(job)

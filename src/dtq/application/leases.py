@@ -35,7 +35,7 @@ class Leases:
         """Act on reports; those of unknown leases are old, and ignored."""
         for report in reports:
             job = self._in_flight.active_of(report.lease)
-            if job is None or job.attempt.outcome.done():
+            if job is None or job.attempt.is_decided:
                 continue
             if not report.kept:
                 self._observer.noticed("lease_lost", task_id=job.task.task_id, attempt=job.task.attempt)

@@ -1,13 +1,17 @@
-"""Recording how an attempt ended, however long the broker takes to listen."""
+"""Recording how attempts ended, however long the broker takes to listen."""
 
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from dtq.application.backoff import Backoff
-from dtq.application.transact import Settled, Vanished, transact
+from dtq.application.group_commit import MAX_BATCH, sent
+from dtq.application.transact import Settled, Step
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.delivery import FailurePolicy, finish
@@ -16,7 +20,7 @@ from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Task
 from dtq.domain.text import class_name, text_of
-from dtq.ports.answers import CommitAnswer, Refused
+from dtq.ports.answers import CommitAnswer
 from dtq.ports.environment import Chance, Clock, Ids
 from dtq.ports.events import Observer
 
@@ -41,12 +45,32 @@ class Tally(Struct):
         self.retried += status is TaskStatus.RETRYING
 
 
+class _Ending:
+    """The end of one attempt, on its way to be recorded."""
+
+    __slots__ = ("backoff", "ends_at", "lease", "outage", "outcome", "step", "task", "then")
+
+    def __init__(self, task: Task, *, lease: LeaseToken, outcome: Outcome, then: Callable[[], None]) -> None:
+        self.task = task
+        self.lease = lease
+        self.outcome = outcome
+        self.then = then
+        self.step = Step(task)
+        # of the broker's silence about one change, and of a step that is there and cannot be made
+        self.outage: Backoff | None = None
+        self.backoff: Backoff | None = None
+        self.ends_at = 0.0
+
+
 class Settling:
-    """Ends tasks as the domain decides. What another worker has taken over is dropped without a word to the broker."""
+    """Ends tasks as the domain decides. What another worker has taken over is dropped without a word to the broker.
+
+    Whatever has ended goes in one commit, of which one is under way at a time; what ends meanwhile goes with the next.
+    """
 
     def __init__(
         self,
-        commit: Callable[[Change], Awaitable[CommitAnswer]],
+        commit: Callable[[Sequence[Change]], Awaitable[Sequence[CommitAnswer]]],
         *,
         policy: FailurePolicy,
         clock: Clock,
@@ -62,63 +86,144 @@ class Settling:
         self._chance = chance
         self._observer = observer
         self._on_outage = on_outage
+        self._waiting: list[_Ending] = []
+        self._context = copy_context()
+        self._rounds: asyncio.Task[None] | None = None
+        # ends where everything is dropped: what comes back from before is nobody's any more
+        self._era = 0
         self.tally = Tally()
 
-    async def settle(self, task: Task, *, lease: LeaseToken, outcome: Outcome) -> None:
-        """Record *outcome*; return once it is recorded, or found to be none of this worker's business."""
+    def settle(self, task: Task, *, lease: LeaseToken, outcome: Outcome, then: Callable[[], None]) -> None:
+        """Record *outcome*; call *then* once it is recorded, or found to be none of this worker's business.
 
-        def decide(found: Task) -> Change | Drop:
-            jitter = self._chance.uniform(-self._policy.retry.jitter, self._policy.retry.jitter)
-            return finish(
-                found,
-                lease=lease,
-                outcome=outcome,
-                now=self._clock.now(),
-                token=self._ids.token(),
-                policy=self._policy,
-                jitter=jitter,
-            )
+        Also called where recording fails in an unknown way: that must not keep the lease for ever.
+        """
+        self._add(_Ending(task, lease=lease, outcome=outcome, then=then), self._era)
 
-        try:
-            answer = await self._transact(task, decide)
-        except StepStopped as error:
-            self._observer.noticed("result_lost", task_id=task.task_id, attempt=task.attempt, reason=text_of(error))
+    def drop(self) -> None:
+        """Let go of whatever is not recorded yet, without a word to anybody; what was sent may still be made real."""
+        self._era += 1
+        self._waiting.clear()
+
+    def _add(self, ending: _Ending, era: int) -> None:
+        if era != self._era:
             return
-        if isinstance(answer, Settled):
-            self.tally.count(answer.change.after.status)
-            self._observer.committed(answer.change)
+        self._waiting.append(ending)
+        if self._rounds is None:
+            rounds = self._settle_all()
+            # not in that of the handler that happens to end first
+            self._rounds = asyncio.get_running_loop().create_task(rounds, name="settle", context=self._context.copy())
+
+    async def _settle_all(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+                await self._settle(batch)
+        finally:
+            self._rounds = None
+
+    async def _settle(self, batch: Sequence[_Ending]) -> None:
+        """Decide about each ending and commit that, all in one request."""
+        decided: list[_Ending] = []
+        changes: list[Change] = []
+        now = self._clock.now()
+        for ending in batch:
+            change = self._decided(ending, now=now)
+            if change is not None:
+                decided.append(ending)
+                changes.append(change)
+        if not changes:
+            return
+        era = self._era
+        answers = await sent(changes, send=self._commit)
+        if era != self._era:
+            return
+        for ending, change, answer in zip(decided, changes, answers, strict=True):
+            try:
+                self._hear(ending, change, answer)
+            except Exception as error:  # noqa: BLE001 - one that fails in an unknown way must not stop the others
+                self._failed(ending, error)
+
+    def _decided(self, ending: _Ending, *, now: datetime) -> Change | None:
+        """Return what is to be committed for an ending, or None where it is over."""
+        step = ending.step
+        if step.change is not None:
+            return step.change
+        try:
+            decision = self._finish(ending, now=now)
+        except Exception as error:  # noqa: BLE001 - the same
+            self._failed(ending, error)
+            return None
+        if isinstance(decision, Drop):
+            self._dropped(ending, decision.reason)
+            return None
+        step.decided(decision)
+        return decision
+
+    def _finish(self, ending: _Ending, *, now: datetime) -> Change | Drop:
+        jitter = self._policy.retry.jitter
+        return finish(
+            ending.step.task,
+            lease=ending.lease,
+            outcome=ending.outcome,
+            now=now,
+            token=self._ids.token(),
+            policy=self._policy,
+            jitter=self._chance.uniform(-jitter, jitter),
+        )
+
+    def _hear(self, ending: _Ending, change: Change, answer: CommitAnswer | Exception) -> None:
+        if isinstance(answer, Exception):
+            self._hear_error(ending, answer)
+            return
+        ending.outage = None
+        try:
+            made = ending.step.hear(answer, change=change)
+        except BrokerUnavailable as error:
+            self._begin_again(ending, error)
+            return
+        if made is None:
+            self._add(ending, self._era)
+        elif isinstance(made, Settled):
+            self.tally.count(change.after.status)
+            self._observer.committed(change)
+            ending.then()
         else:
-            reason = answer.reason if isinstance(answer, Drop) else DropReason.STALE
-            self._observer.noticed("result_dropped", task_id=task.task_id, attempt=task.attempt, reason=reason)
+            self._dropped(ending, DropReason.STALE)
 
-    async def _transact(
-        self, task: Task, decide: Callable[[Task], Change | Drop]
-    ) -> Settled | Refused | Vanished | Drop:
-        """Decide and commit. Raises StepStopped where that cannot be done for GIVEN_UP although the broker is there."""
-        backoff = Backoff(self._chance)
-        ends_at: float | None = None
-        while True:
-            try:
-                return await transact(task, decide=decide, commit=self._stubbornly)
-            except BrokerUnavailable as error:
-                # not an outage, which is waited out below: the task does not stand still, or its step breaks
-                now = self._clock.monotonic()
-                ends_at = ends_at or now + GIVEN_UP.total_seconds()
-                if isinstance(error, StepStopped) and now >= ends_at:
-                    raise
-                await self._wait(error, backoff)
+    def _hear_error(self, ending: _Ending, error: Exception) -> None:
+        # isinstance asks a stranger's __class__, which may raise
+        if not issubclass(type(error), BrokerUnavailable):
+            self._failed(ending, error)
+            return
+        if is_outage(error):
+            self._on_outage()
+        ending.outage = ending.outage or Backoff(self._chance)
+        self._postpone(ending, error, ending.outage)
 
-    async def _stubbornly(self, change: Change) -> CommitAnswer:
-        """Commit *change*, the same again and again while the broker is out of reach."""
-        backoff = Backoff(self._chance)
-        while True:
-            try:
-                return await self._commit(change)
-            except BrokerUnavailable as error:
-                if is_outage(error):
-                    self._on_outage()
-                await self._wait(error, backoff)
+    def _begin_again(self, ending: _Ending, error: BrokerUnavailable) -> None:
+        """Decide anew, a little later; this is no outage: the task does not stand still, or its step breaks."""
+        now = self._clock.monotonic()
+        ending.ends_at = ending.ends_at or now + GIVEN_UP.total_seconds()
+        if isinstance(error, StepStopped) and now >= ending.ends_at:
+            task = ending.task
+            self._observer.noticed("result_lost", task_id=task.task_id, attempt=task.attempt, reason=text_of(error))
+            ending.then()
+            return
+        ending.step = Step(ending.task)
+        ending.backoff = ending.backoff or Backoff(self._chance)
+        self._postpone(ending, error, ending.backoff)
 
-    async def _wait(self, error: BrokerUnavailable, backoff: Backoff) -> None:
+    def _postpone(self, ending: _Ending, error: Exception, backoff: Backoff) -> None:
         self._observer.noticed("commit_repeated", error=class_name(error), reason=text_of(error))
-        await self._clock.sleep(backoff.pause())
+        self._clock.call_later(backoff.pause(), partial(self._add, ending, self._era))
+
+    def _dropped(self, ending: _Ending, reason: DropReason) -> None:
+        task = ending.task
+        self._observer.noticed("result_dropped", task_id=task.task_id, attempt=task.attempt, reason=reason)
+        ending.then()
+
+    def _failed(self, ending: _Ending, error: Exception) -> None:
+        # an unknown fault in recording must not keep the lease for ever
+        self._observer.noticed("recording_failed", task_id=ending.task.task_id, error=class_name(error))
+        ending.then()

@@ -6,7 +6,7 @@ from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from dtq.application.group_commit import GroupCommit
+from dtq.application.group_commit import Send, together
 from dtq.application.hand_back import HandBack
 from dtq.application.set_aside import SetAside
 from dtq.application.tenure import Tenure
@@ -50,7 +50,7 @@ class Starting:
         self,
         broker: Broker,
         *,
-        commits: GroupCommit[Change, CommitAnswer],
+        commit: Send[Change, CommitAnswer],
         hand_back: HandBack,
         set_aside: SetAside,
         tenure: Tenure,
@@ -62,7 +62,7 @@ class Starting:
         run: Run,
     ) -> None:
         self._broker = broker
-        self._commits = commits
+        self._commit_all = commit
         self._hand_back = hand_back
         self._set_aside = set_aside
         self._tenure = tenure
@@ -154,7 +154,7 @@ class Starting:
         # between the reading and now this process may have stood still, and another of its id begun
         await self._tenure.ensure()
         self._doubtful = decided
-        answers = await self._commits.all([change for _, change in decided])
+        answers = await together([change for _, change in decided], send=self._commit_all)
         self._doubtful = ()
         again: list[_Start] = []
         for (one, change), answer in zip(decided, answers, strict=True):

@@ -64,7 +64,7 @@ class Runner:
         self._crew = Crew(tools, registry=registry, retryable=retryable_errors(), on_change=self._changed.set)
         self._starting = Starting(
             self._backend.broker,
-            commits=tools.commits,
+            commit=self._backend.broker.commit,
             hand_back=self._crew.hand_back,
             set_aside=self._crew.set_aside,
             tenure=tools.tenure,
