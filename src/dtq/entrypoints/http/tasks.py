@@ -9,7 +9,8 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from dtq.application.tasks import Submitted, TaskService
+from dtq.application.creating import Submitted
+from dtq.application.tasks import TaskService
 from dtq.application.waiting import Waiting
 from dtq.domain.audit import Actor
 from dtq.domain.errors import TaskNotFound
