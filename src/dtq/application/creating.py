@@ -50,7 +50,7 @@ class Submitted(Struct, frozen=True, kw_only=True):
 class _Begun(Struct, frozen=True):
     """A creation whose first try is on its way."""
 
-    change: Change
+    admission: Admission
     answer: "asyncio.Future[CreateAnswer]"
 
 
@@ -95,25 +95,24 @@ class Creating:
 
     def _begin(self, spec: TaskSpec) -> _Begun:
         change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=self._ids.token())
-        return _Begun(change, self._creates.ask(Admission(change=change)))
+        admission = Admission(change=change)
+        return _Begun(admission, self._creates.ask(admission))
 
     def _at_once(self, begun: _Begun) -> Submitted | None:
         """Return what has come of a first try that was made as it should; None where more is to be done."""
         if begun.answer.exception() is not None:
             return None
         answer = begun.answer.result()
-        return self._created(begun.change, answer.task) if isinstance(answer, Applied) else None
+        return self._created(begun.admission.change, answer.task) if isinstance(answer, Applied) else None
 
     async def _create(self, begun: _Begun, patience: Patience) -> Submitted:
-        first: asyncio.Future[CreateAnswer] | None = begun.answer
-        replaces: str | None = None
+        admission, change = begun.admission, begun.admission.change
+        asked: asyncio.Future[CreateAnswer] | None = begun.answer
         may_be_half_done = False
         for _ in range(MAX_TRIES):
-            admission = Admission(change=begun.change, replaces=replaces)
             try:
-                answer = await self._understood(
-                    await patience.write_among(self._creates, admission, begun=first), patience, change=begun.change
-                )
+                found = await patience.write_among(self._creates, admission, begun=asked)
+                answer = await self._understood(found, patience, change=change)
             except DtqError as error:
                 if may_be_half_done:
                     # no refusal of a repeat takes back what an earlier try may have left
@@ -121,11 +120,12 @@ class Creating:
                 raise
             if isinstance(answer, Submitted):
                 return answer
-            first = None
-            replaces = answer.text if isinstance(answer, KeyTaken) else replaces
+            asked = None
+            if isinstance(answer, KeyTaken):
+                admission = Admission(change=change, replaces=answer.text)
             may_be_half_done |= isinstance(answer, Broken)
         failure = StepStopped if may_be_half_done else BrokerRefused
-        raise failure(f"task {begun.change.after.task_id} could not be created in {MAX_TRIES} tries")
+        raise failure(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
 
     async def _understood(
         self, answer: CreateAnswer, patience: Patience, *, change: Change
