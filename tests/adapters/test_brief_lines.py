@@ -76,10 +76,27 @@ def test_such_a_line_reads_as_the_processors_make_it(
     assert line == line_of(change, form=form, worker_id=worker_id)
 
 
+AROUND: dict[str, dict[str, object]] = {
+    "a request": {"request_id": "a-request"},
+    "a strange request": {"request_id": 'a="b"'},
+    "a request of no text": {"request_id": 7},
+    "a request of a name without an end": {"request_id": "x" * 3000},
+    "something else": {"tenant": "a-tenant"},
+    "a request and more": {"request_id": "a-request", "tenant": "a-tenant"},
+}
+
+
 @pytest.mark.parametrize("form", FORMS)
-def test_what_goes_on_around_it_is_in_the_line(form: str) -> None:
-    with bound_contextvars(request_id="a-request"):
-        assert "a-request" in line_of(CHANGES["started"], form=form)
+@pytest.mark.parametrize("around", AROUND.values(), ids=list(AROUND))
+@pytest.mark.parametrize("change", [CHANGES["submitted"], CHANGES["succeeded"]], ids=["submitted", "succeeded"])
+def test_what_goes_on_around_it_is_in_the_line_as_the_processors_put_it(
+    change: Change, around: dict[str, object], form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with bound_contextvars(**around):
+        line = line_of(change, form=form, worker_id=None)
+        monkeypatch.setattr(observers, "brief", lambda **_: lambda _: None)
+        assert line == line_of(change, form=form, worker_id=None)
+    assert all(name in line for name in around)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -87,6 +104,13 @@ def test_steps_as_they_should_be_have_lines_made_in_this_way(form: str) -> None:
     make = brief(service="worker", worker_id=WORKER, as_json=form == "json", warned_of=())
     assert make(CHANGES["started"]) is not None
     assert make(CHANGES["succeeded"]) is not None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_submission_in_a_request_has_one_too(form: str) -> None:
+    make = brief(service="api", worker_id=None, as_json=form == "json", warned_of=())
+    with bound_contextvars(request_id="a-request"):
+        assert make(CHANGES["submitted"]) is not None
 
 
 @pytest.mark.parametrize("form", FORMS)

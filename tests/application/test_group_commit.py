@@ -7,7 +7,6 @@ import pytest
 
 from dtq.adapters.memory.clock import settle
 from dtq.application.group_commit import MAX_BATCH, GroupCommit, together
-from dtq.application.patience import Unsent
 from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
 
 
@@ -111,7 +110,7 @@ async def test_a_canceled_caller_takes_its_unsent_item_along_and_holds_nobody_up
     await settle()
 
     second.cancel()
-    with pytest.raises(Unsent):
+    with pytest.raises(asyncio.CancelledError):
         await second
     sender.go.set()
 
@@ -127,11 +126,10 @@ async def test_a_caller_that_is_canceled_after_its_item_was_sent_holds_nobody_up
     await settle()
 
     first.cancel()
-    with pytest.raises(asyncio.CancelledError) as caught:
+    with pytest.raises(asyncio.CancelledError):
         await first
     sender.go.set()
 
-    assert not isinstance(caught.value, Unsent)
     assert 4 == await second
     assert 6 == await group.one(3)
 
@@ -144,6 +142,45 @@ async def test_a_request_that_is_canceled_from_within_fails_its_callers() -> Non
 
     with pytest.raises(OutcomeUnknown):
         await group.one(1)
+    assert [OutcomeUnknown] * 2 == [
+        type(error) for error in await asyncio.gather(group.one(1), group.one(2), return_exceptions=True)
+    ]
+
+
+async def test_what_is_given_up_was_sent_or_never_will_be() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.go.clear()
+    asked = [group.ask(1)]
+    await settle()
+    asked.append(group.ask(2))
+
+    group.give_up(asked)
+    sender.go.set()
+    late = await group.one(3)
+
+    assert [OutcomeUnknown, BrokerUnavailable] == [type(one.exception()) for one in asked]
+    assert 6 == late
+    assert [[1], [3]] == sender.batches
+
+
+async def test_what_nobody_asks_for_any_more_is_not_sent() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send, weigh=lambda item: item, most=10)
+    sender.go.clear()
+    asked = [group.ask(1)]
+    await settle()
+    asked += [group.ask(10), group.ask(1)]
+    await settle()
+    assert BrokerBehind is type(asked[2].exception())
+
+    group.forget(asked)
+    last = group.ask(10)
+    await settle()
+    sender.go.set()
+
+    assert 20 == await last
+    assert [[1], [10]] == sender.batches
 
 
 async def test_an_idle_group_works_again_after_a_failure() -> None:

@@ -1,13 +1,15 @@
 """Calls are repeated for a while, and given up in time."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
 from dtq.adapters.memory import ManualClock
 from dtq.adapters.memory.clock import settle
-from dtq.application.patience import CALL_DEADLINE, FAREWELL, Patience, Unsent
+from dtq.application.group_commit import GroupCommit
+from dtq.application.patience import CALL_DEADLINE, FAREWELL, Patience
 from dtq.domain.errors import (
     BrokerBehind,
     BrokerOutOfMemory,
@@ -147,24 +149,124 @@ async def test_a_call_that_does_not_end_when_it_is_canceled_is_left_to_itself() 
     await settle()
 
 
+class Requests:
+    """Raises what it was given, one by one, then answers each item with itself; or nothing while it is stalled."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.sent: list[list[str]] = []
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def __call__(self, items: Sequence[str]) -> Sequence[str]:
+        self.sent.append(list(items))
+        if self.errors:
+            raise self.errors.pop(0)
+        await self.go.wait()
+        return items
+
+
+async def test_an_item_is_sent_again_until_it_is_answered() -> None:
+    clock, requests = ManualClock(), Requests(DOWN, LOST, DOWN)
+    writing = Patience(clock).write_among(GroupCommit(requests), "answer")
+
+    assert "answer" == await outcome(clock, asyncio.ensure_future(writing))
+    assert [["answer"]] * 4 == requests.sent
+
+
+async def test_an_item_whose_first_try_is_under_way_is_sent_once() -> None:
+    clock, requests = ManualClock(), Requests()
+    group = GroupCommit(requests)
+    begun = [group.ask("answer"), group.ask("other")]
+    patience = Patience(clock)
+    await patience.answered(group, begun)
+
+    answers = [await patience.write_among(group, "not sent", begun=one) for one in begun]
+
+    assert ["answer", "other"] == answers
+    assert [["answer", "other"]] == requests.sent
+
+
+async def test_an_item_whose_first_try_has_failed_is_sent_again_after_a_pause() -> None:
+    clock, requests = ManualClock(), Requests(LOST)
+    group = GroupCommit(requests)
+    patience = Patience(clock)
+    begun = group.ask("answer")
+    await patience.answered(group, [begun])
+
+    assert "answer" == await outcome(clock, asyncio.ensure_future(patience.write_among(group, "answer", begun=begun)))
+    assert 2 == len(requests.sent)
+
+
+async def test_an_item_that_was_sent_and_not_answered_is_unknown_at_the_deadline() -> None:
+    clock, requests = ManualClock(), Requests()
+    requests.go.clear()
+
+    assert OutcomeUnknown is await outcome(
+        clock, asyncio.ensure_future(Patience(clock).write_among(GroupCommit(requests), "sent"))
+    )
+    assert clock.monotonic() < (CALL_DEADLINE + timedelta(seconds=0.1)).total_seconds()
+
+
 @pytest.mark.parametrize(("errors", "expected"), [([], BrokerUnavailable), ([LOST], OutcomeUnknown)])
-async def test_a_call_that_was_never_sent_has_done_nothing_unless_an_earlier_try_has(
+async def test_an_item_that_was_never_sent_has_done_nothing_unless_an_earlier_try_has(
     errors: list[Exception], expected: type[Exception]
 ) -> None:
-    clock = ManualClock()
-    never = asyncio.Event()
-    flaky = Flaky(*errors)
+    clock, requests = ManualClock(), Requests(*errors)
+    group = GroupCommit(requests)
+    begun = group.ask("late") if errors else None
+    await settle()
+    requests.go.clear()
+    before = group.ask("before")
+    await settle()
 
-    async def queued() -> str:
-        await flaky()
-        try:
-            await never.wait()
-        except asyncio.CancelledError as error:
-            raise Unsent from error
-        return "never"
+    writing = asyncio.ensure_future(Patience(clock).write_among(group, "late", begun=begun))
+    found = await outcome(clock, writing)
+    requests.go.set()
 
-    assert expected is await outcome(clock, asyncio.ensure_future(Patience(clock).write(queued)))
+    assert "before" == await before
+    assert expected is found
+    assert [["late"]] * len(errors) + [["before"]] == requests.sent
     assert clock.monotonic() < (CALL_DEADLINE + timedelta(seconds=0.1)).total_seconds()
+
+
+async def test_who_leaves_takes_along_what_was_not_sent() -> None:
+    clock, requests = ManualClock(), Requests()
+    group = GroupCommit(requests, most=10)
+    requests.go.clear()
+    before = group.ask("before")
+    await settle()
+    patience = Patience(clock)
+    leaving = [
+        asyncio.ensure_future(patience.write_among(group, "one")),
+        asyncio.ensure_future(patience.answered(group, [group.ask("many"), group.ask("more")])),
+    ]
+    await settle()
+
+    for one in leaving:
+        one.cancel()
+    await settle()
+    requests.go.set()
+
+    assert "before" == await before
+    assert "last" == await group.ask("last")
+    assert [True, True] == [one.cancelled() for one in leaving]
+    assert [["before"], ["last"]] == requests.sent
+
+
+async def test_what_many_asked_for_fails_at_the_deadline() -> None:
+    clock, requests = ManualClock(), Requests()
+    requests.go.clear()
+    group = GroupCommit(requests)
+    sent = group.ask("sent")
+    await settle()
+    asked = [sent, group.ask("unsent")]
+    waiting = asyncio.ensure_future(Patience(clock).answered(group, asked))
+
+    await clock.advance(CALL_DEADLINE)
+
+    assert waiting.done()
+    assert [OutcomeUnknown, BrokerUnavailable] == [type(one.exception()) for one in asked]
 
 
 async def test_without_time_nothing_is_asked() -> None:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from dtq.application.admitting import MAX_SUBMISSIONS
-from dtq.application.tasks import MAX_WAITING_BYTES, RECORD_BYTES, Submitted
+from dtq.application.creating import MAX_WAITING_BYTES, RECORD_BYTES, Submitted
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.errors import (
     BrokerBehind,

@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import fields
 
 from dtq.application.admitting import MAX_SUBMISSIONS
-from dtq.application.tasks import MAX_WAITING_BYTES, RECORD_BYTES
+from dtq.application.creating import MAX_WAITING_BYTES, RECORD_BYTES
 from dtq.entrypoints.config import Settings, SettingsError, allowed, load, variable
 
 BATCH = 48 * 1024 * 1024

@@ -8,12 +8,12 @@ import pytest
 from dtq.adapters.redis.client import MAX_CONNECTIONS
 from dtq.adapters.redis.keys import MAX_AUDIT, MAX_RECENT
 from dtq.application.admitting import MAX_SUBMISSIONS
+from dtq.application.creating import MAX_WAITING_BYTES, RECORD_BYTES
 from dtq.application.group_commit import MAX_BATCH
 from dtq.application.pace import PIECE_BYTES
 from dtq.application.patience import CALL_DEADLINE
 from dtq.application.readings import FRESH
 from dtq.application.refill import LONGEST_S
-from dtq.application.tasks import MAX_WAITING_BYTES, RECORD_BYTES
 from dtq.application.waiting import MAX_WAITERS
 from dtq.domain.admission import MAX_METADATA_BYTES
 from dtq.entrypoints.config import Settings, variable

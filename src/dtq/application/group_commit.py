@@ -2,10 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
-from dtq.application.patience import Unsent
 from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
 
 MAX_BATCH: Final = 100
@@ -42,15 +41,13 @@ class GroupCommit(Generic[Item, Answer]):
     async def one(self, item: Item) -> Answer:
         """Send *item* and return its answer, or raise what its request raised.
 
-        Raises BrokerBehind where too much waits; Unsent where it is canceled, and the item was not sent.
+        Raises BrokerBehind where too much waits.
         """
         future = self._enqueue(item)
         try:
             return await future
-        except asyncio.CancelledError as error:
-            if self._withdrawn(future):
-                raise Unsent from error
-            raise
+        finally:
+            self._withdrawn(future)
 
     async def all(self, items: Sequence[Item]) -> Sequence[Answer]:
         """Send *items* in order and return their answers, or raise what one of their requests raised."""
@@ -60,11 +57,35 @@ class GroupCommit(Generic[Item, Answer]):
                 futures.append(self._enqueue(item))  # noqa: PERF401 - those before one that is refused are known here
             return [await future for future in futures]
         finally:
-            for future in futures:
-                self._withdrawn(future)
-                # where one of them failed, nobody asks the others
-                if not future.cancel() and not future.cancelled():
-                    future.exception()
+            # where one of them failed, nobody asks the others
+            self.forget(futures)
+
+    def ask(self, item: Item) -> "asyncio.Future[Answer]":
+        """Send *item*, and return what its answer will be; what is refused at once is in there too."""
+        try:
+            return self._enqueue(item)
+        except BrokerBehind as error:
+            refused: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            refused.set_exception(error)
+            return refused
+
+    def give_up(self, futures: Iterable["asyncio.Future[Answer]"]) -> None:
+        """Let what was asked for and is not answered yet fail, for want of time."""
+        for future in futures:
+            is_unsent = self._withdrawn(future)
+            if not future.done():
+                future.set_exception(
+                    BrokerUnavailable("its turn did not come in time: nothing of it was sent")
+                    if is_unsent
+                    else _no_answer()
+                )
+
+    def forget(self, futures: Iterable["asyncio.Future[Answer]"]) -> None:
+        """Take note that nobody asks for the answers any more: what waits is not sent."""
+        for future in futures:
+            self._withdrawn(future)
+            if not future.cancel() and not future.cancelled():
+                future.exception()
 
     def _enqueue(self, item: Item) -> "asyncio.Future[Answer]":
         weight = self._weigh(item)

@@ -1,11 +1,12 @@
 """How long a use case goes on trying before it says that the broker is not there."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
+from dtq.application.group_commit import GroupCommit
 from dtq.domain.errors import OF_ONE_REQUEST, BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
 from dtq.domain.text import text_of
 from dtq.ports.environment import Clock, Timer
@@ -21,11 +22,8 @@ _PAUSES_AND_END: Final = (*PAUSES, None)
 FAREWELL: Final = timedelta(milliseconds=200)
 """How long a canceled call may take to end; one that does not is left to itself."""
 
+Item = TypeVar("Item")
 T = TypeVar("T")
-
-
-class Unsent(asyncio.CancelledError):
-    """A call was canceled before anything of it was sent: nothing of it is done, nor will be."""
 
 
 class Patience:
@@ -51,10 +49,48 @@ class Patience:
 
         Raises OutcomeUnknown where any of its tries may have been carried out, BrokerUnavailable where none was.
         """
+        return await self._repeated(partial(self.once, call))
+
+    async def write_among(
+        self, group: GroupCommit[Item, T], item: Item, *, begun: "asyncio.Future[T] | None" = None
+    ) -> T:
+        """Return what *group* answers to *item*, or raise, as write does; it may have been asked, with *begun*."""
+        first = None if begun is None else self._answer_of(group, begun)
+        return await self._repeated(partial(self._in_turn, group, item), first=first)
+
+    async def answered(self, group: GroupCommit[Item, T], asked: Sequence["asyncio.Future[T]"]) -> None:
+        """Wait until all that *group* was asked for is answered, or has failed for want of time."""
+        timer = self._clock.call_later(timedelta(seconds=self._left()), partial(group.give_up, asked))
+        try:
+            for future in asked:
+                if not future.done():
+                    await asyncio.wait((future,))
+        except asyncio.CancelledError:
+            group.forget(asked)
+            raise
+        finally:
+            timer.cancel()
+
+    async def _in_turn(self, group: GroupCommit[Item, T], item: Item) -> T:
+        """Do as once does, without a task of its own: who waits for a turn ends as soon as he is told to."""
+        self._refuse_without_time()
+        return await self._answer_of(group, group.ask(item))
+
+    async def _answer_of(self, group: GroupCommit[Item, T], asked: "asyncio.Future[T]") -> T:
+        if asked.done():
+            return asked.result()
+        timer = self._clock.call_later(timedelta(seconds=self._left()), partial(group.give_up, (asked,)))
+        try:
+            return await asked
+        finally:
+            timer.cancel()
+            group.forget((asked,))
+
+    async def _repeated(self, once: Callable[[], Awaitable[T]], *, first: Awaitable[T] | None = None) -> T:
         is_unknown = False
         for pause in _PAUSES_AND_END:
             try:
-                return await self.once(call)
+                return await (first or once())
             except BrokerUnavailable as error:
                 is_unknown = is_unknown or isinstance(error, OutcomeUnknown)
                 is_final = pause is None or isinstance(error, (BrokerOutOfMemory, BrokerBehind, *OF_ONE_REQUEST))
@@ -62,14 +98,13 @@ class Patience:
                     if is_unknown and not isinstance(error, OutcomeUnknown):
                         raise OutcomeUnknown(text_of(error)) from error
                     raise
+            first = None
             await self._clock.sleep(pause)
         raise AssertionError("the last try either returns or raises")
 
     async def once(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
         """Return what *call*, which must not be repeated, returns. Raises as write does."""
-        left = self._left()
-        if left <= 0:
-            raise BrokerUnavailable("no time was left to ask the broker")
+        self._refuse_without_time()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         request = loop.create_task(_carried_out(call, answer))
@@ -79,13 +114,17 @@ class Patience:
             request.cancel()
             farewell.append(self._clock.call_later(FAREWELL, partial(_fail, answer, _no_answer())))
 
-        timer = self._clock.call_later(timedelta(seconds=left), end)
+        timer = self._clock.call_later(timedelta(seconds=self._left()), end)
         try:
             return await answer
         finally:
             for one in (timer, *farewell):
                 one.cancel()
             request.cancel()
+
+    def _refuse_without_time(self) -> None:
+        if self._left() <= 0:
+            raise BrokerUnavailable("no time was left to ask the broker")
 
     def _left(self) -> float:
         return self._ends_at - self._clock.monotonic()
@@ -95,8 +134,6 @@ async def _carried_out(call: Callable[[], Coroutine[None, None, T]], answer: "as
     """Let *answer* be what *call* returns or raises, if anybody still waits for it."""
     try:
         result = await call()
-    except Unsent:
-        _fail(answer, BrokerUnavailable("its turn did not come in time: nothing of it was sent"))
     except asyncio.CancelledError:
         _fail(answer, _no_answer())
     except Exception as error:  # noqa: BLE001 - the caller's to handle, who may have left

@@ -3,72 +3,33 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 
 from dtq.application.admitting import admitted
 from dtq.application.audit import AuditTrail
+from dtq.application.creating import MAX_WAITING_BYTES, Creating, Submitted, weight_of
 from dtq.application.group_commit import GroupCommit
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
-from dtq.application.refill import Refill
 from dtq.application.rejections import NOTICE, Rejections
 from dtq.application.requests import known_task_id, limit_problem, queue_problem, refuse, status_problem
 from dtq.application.transact import Settled, Vanished, transact
-from dtq.domain import idempotency, lifecycle
-from dtq.domain.admission import AdmissionRules, BrokerLimits, TaskSpec, admit
+from dtq.domain import lifecycle
+from dtq.domain.admission import AdmissionRules, BrokerLimits, admit
 from dtq.domain.audit import Actor
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
-from dtq.domain.errors import (
-    BrokerRefused,
-    BrokerUnavailable,
-    CancelRequested,
-    DtqError,
-    IdempotencyInProgress,
-    OutcomeUnknown,
-    QueueFull,
-    StepStopped,
-    TaskNotFound,
-    TaskTerminal,
-)
+from dtq.domain.errors import BrokerUnavailable, CancelRequested, DtqError, TaskNotFound, TaskTerminal
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
-from dtq.domain.text import class_name, text_of
-from dtq.ports.answers import (
-    Admission,
-    Already,
-    Applied,
-    Broken,
-    CommitAnswer,
-    Conflict,
-    CreateAnswer,
-    Full,
-    KeyTaken,
-    Refused,
-)
+from dtq.domain.text import class_name
+from dtq.ports.answers import CommitAnswer, Refused
 from dtq.ports.broker import Broker, Recent
 from dtq.ports.environment import Clock, Ids
 from dtq.ports.events import Observer
 from dtq.ports.workers import Signal, SignalKind, Signals
-
-MAX_TRIES: Final = 5
-"""How often a submission is sent again because its key was taken over by a rival, or because it stopped half-way."""
-
-MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
-"""How much may wait for its turn while the broker is slow, of submissions and of cancellations each."""
-
-RECORD_BYTES: Final = 1024
-"""What a task weighs there beside its payload and metadata, which weigh a byte a character."""
-
-
-class Submitted(Struct, frozen=True, kw_only=True):
-    """An accepted submission. A duplicate stands for the task that its key belongs to, which may be gone (None)."""
-
-    task_id: TaskId
-    task: Task | None
-    duplicate: bool
 
 
 class TaskView(Struct, frozen=True, kw_only=True):
@@ -101,14 +62,9 @@ class TaskService:
         self._trail = trail
         self._observer = Observers(observers)
         self._rules = rules
-        self._refill = Refill(clock)
-        self._creates: GroupCommit[Admission, CreateAnswer] = GroupCommit(
-            partial(broker.create, limits=limits),
-            weigh=lambda admission: _weight_of(admission.change),
-            most=MAX_WAITING_BYTES,
-        )
+        self._creating = Creating(broker, clock=clock, ids=ids, observer=self._observer, limits=limits)
         self._commits: GroupCommit[Change, CommitAnswer] = GroupCommit(
-            broker.commit, weigh=_weight_of, most=MAX_WAITING_BYTES
+            broker.commit, weigh=weight_of, most=MAX_WAITING_BYTES
         )
         self._listing = asyncio.Semaphore(1)
 
@@ -119,13 +75,12 @@ class TaskService:
         OutcomeUnknown where the task may have come into being.
         """
         with Rejections(self._observer, fields):
-            return await self._create(admit(fields, rules=self._rules))
+            return await self._creating.one(admit(fields, rules=self._rules))
 
     async def submit_many(self, submissions: Sequence[Mapping[str, object]]) -> Sequence[Submitted | DtqError]:
         """Submit up to 1,000 tasks in a few requests; each gets the answer it would get alone, errors as values."""
         specs = await admitted(submissions, rules=self._rules, observer=self._observer, clock=self._clock)
-        pairs = zip(specs, submissions, strict=True)
-        return await asyncio.gather(*[self._created_or_error(spec, fields) for spec, fields in pairs])
+        return await self._creating.all(specs, submissions)
 
     def rejected(self, reason: str) -> None:
         """Take note of a submission that was refused, for one of a few reasons, before it could be read."""
@@ -167,46 +122,6 @@ class TaskService:
             raise CancelRequested(task.task_id)
         return settled.task
 
-    async def _create(self, spec: TaskSpec) -> Submitted:
-        change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=self._ids.token())
-        patience = Patience(self._clock)
-        replaces: str | None = None
-        may_be_half_done = False
-        for _ in range(MAX_TRIES):
-            try:
-                answer = await self._try(Admission(change=change, replaces=replaces), patience)
-            except DtqError as error:
-                if may_be_half_done:
-                    # no refusal of a repeat takes back what an earlier try may have left
-                    raise OutcomeUnknown(text_of(error)) from error
-                raise
-            if isinstance(answer, Submitted):
-                return answer
-            replaces = answer.text if isinstance(answer, KeyTaken) else replaces
-            may_be_half_done |= isinstance(answer, Broken)
-        failure = StepStopped if may_be_half_done else BrokerRefused
-        raise failure(f"task {change.after.task_id} could not be created in {MAX_TRIES} tries")
-
-    async def _try(self, admission: Admission, patience: Patience) -> Submitted | KeyTaken | Broken:
-        """Send a creation once; a key that is answered may be taken over."""
-        change = admission.change
-        answer = await patience.write(partial(self._creates.one, admission))
-        match answer:
-            case Applied(task=stored):
-                return self._created(change, stored)
-            case Already(task=stored) | Conflict(task=stored):
-                # the reply of an earlier try was lost: nobody else knows this task's id
-                return self._created(change, change.after if stored is None else stored)
-            case KeyTaken():
-                return await self._duplicate_of(answer, patience, asked=change.after) or answer
-            case Full(reason=reason, value=value, limit=limit):
-                wait = self._refill.refused(answer, queue=change.after.queue)
-                raise QueueFull(reason, value=value, limit=limit, retry_after_s=wait)
-            case Broken():
-                return answer
-            case _:
-                assert_never(answer)
-
     async def _settle_cancel(self, task: Task, *, by: Actor, patience: Patience) -> Settled:
         now = self._clock.now()
 
@@ -215,7 +130,7 @@ class TaskService:
             return _Uncancellable(found, decision.reason) if isinstance(decision, Drop) else decision
 
         async def commit(change: Change) -> CommitAnswer:
-            return await patience.write(partial(self._commits.one, change))
+            return await patience.write_among(self._commits, change)
 
         answer = await transact(task, decide=decide, commit=commit)
         match answer:
@@ -231,42 +146,6 @@ class TaskService:
                 raise TaskNotFound(task.task_id)
             case _:
                 assert_never(answer)
-
-    def _created(self, change: Change, task: Task) -> Submitted:
-        self._observer.committed(change)
-        self._refill.admitted(task.queue)
-        return Submitted(task_id=task.task_id, task=task, duplicate=False)
-
-    async def _duplicate_of(self, taken: KeyTaken, patience: Patience, *, asked: Task) -> Submitted | None:
-        """Answer for the task that has the key; None where the key may be taken over."""
-        if taken.record is None:
-            self._observer.noticed("idempotency_record_unreadable", queue=asked.queue)
-            holder = None
-        else:
-            holder = await patience.read(partial(self._broker.load, taken.record.task_id))
-        other = () if holder is None else idempotency.differences(holder, asked=asked)
-        if holder is not None and other:
-            fields, task_id = ", ".join(other), holder.task_id
-            self._observer.noticed("idempotency_key_reused", task_id=task_id, queue=asked.queue, differs=fields)
-        answer = idempotency.answer(taken.record, task=holder)
-        match answer:
-            case idempotency.Replay():
-                return Submitted(task_id=answer.task_id, task=answer.task, duplicate=True)
-            case idempotency.InProgress():
-                raise IdempotencyInProgress(answer.task_id, status=answer.status)
-            case idempotency.TakeOver():
-                return None
-            case _:
-                assert_never(answer)
-
-    async def _created_or_error(self, spec: TaskSpec | DtqError, fields: Mapping[str, object]) -> Submitted | DtqError:
-        if isinstance(spec, DtqError):
-            return spec
-        try:
-            with Rejections(self._observer, fields):
-                return await self._create(spec)
-        except DtqError as error:
-            return error
 
     async def _load(self, task_id: TaskId, patience: Patience) -> Task:
         task = await patience.read(partial(self._broker.load, task_id))
@@ -288,10 +167,6 @@ class TaskService:
             await patience.once(partial(self._signals.tell_worker, running.worker_id, signal))
         except BrokerUnavailable as error:
             self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=class_name(error))
-
-
-def _weight_of(change: Change) -> int:
-    return len(change.after.payload or "") + len(change.after.metadata) + RECORD_BYTES
 
 
 class _Uncancellable(Struct, frozen=True):

@@ -24,17 +24,19 @@ Brief = Callable[[Change], str | None]
 _KINDS: Final = 1024
 """How many kinds of line are kept: of each step, queue and task type one."""
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_.:-]*")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.:-]{0,1000}")
+_REQUEST: Final = "request_id"
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Collection[EventType]) -> Brief:
     """Return what makes such lines, in JSON or for people to read; of no event in *warned_of*."""
     template, filled = (_json_template, _json_line) if as_json else (_readable_template, _readable)
+    named = f',"{_REQUEST}":"%s"' if as_json else f"{_REQUEST}=%s "
 
     @lru_cache(_KINDS)
-    def common(event: EventType, status: str, queue: str, task_type: str, worker: str) -> str | None:
-        if event in warned_of or not _PLAIN.fullmatch(f"{service}{queue}{task_type}{worker}"):
+    def common(event: EventType, status: str, queue: str, task_type: str, worker: str | None) -> str | None:
+        if event in warned_of or not _PLAIN.fullmatch(f"{service}{queue}{task_type}{worker or ''}"):
             return None
         return template(event=event, status=status, queue=queue, task_type=task_type, service=service, worker=worker)
 
@@ -42,40 +44,52 @@ def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Coll
         event, task = change.event, change.after
         if event is None or task.failure is not None or change.audit is not None:
             return None
-        worker = event.worker_id or worker_id
-        if worker is None or not _PLAIN.fullmatch(task.task_id) or get_contextvars():
+        around = _around(named)
+        if around is None or not _PLAIN.fullmatch(task.task_id):
             return None
-        known = common(event.type, task.status, task.queue, task.task_type, worker)
+        known = common(event.type, task.status, task.queue, task.task_type, event.worker_id or worker_id)
         second, microsecond = divmod(time_ns() // 1000, 1_000_000)
         # the processors leave a fraction out that is zero
-        return filled(known, _second(second), microsecond, task) if known and microsecond else None
+        return filled(known, _second(second), microsecond, task, around) if known and microsecond else None
 
     return line
 
 
-def _readable_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str) -> str:
+def _around(named: str) -> str | None:
+    """Return what a line says of the request in which it is written; None where more goes on than that."""
+    around = get_contextvars()
+    if not around:
+        return ""
+    request_id = around.get(_REQUEST)
+    is_plain = len(around) == 1 and type(request_id) is str and _PLAIN.fullmatch(request_id)
+    return named % request_id if is_plain else None
+
+
+def _readable_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str | None) -> str:
     return (
-        f"%s.%06dZ [info] {SAID} attempt=%d %sevent_type={event} queue={queue} service={service} status={status} "
-        f"task_id=%s task_type={task_type} worker_id={worker}"
+        f"%s.%06dZ [info] {SAID} attempt=%d %sevent_type={event} queue={queue} %sservice={service} status={status} "
+        f"task_id=%s task_type={task_type}{'' if worker is None else f' worker_id={worker}'}"
     )
 
 
-def _readable(template: str, second: str, microsecond: int, task: Task) -> str:
+def _readable(template: str, second: str, microsecond: int, task: Task, around: str) -> str:
     ran = "" if task.duration is None else f"duration_ms={task.duration // _MILLISECOND} "
-    return template % (second, microsecond, task.attempt, ran, task.task_id)
+    return template % (second, microsecond, task.attempt, ran, around, task.task_id)
 
 
-def _json_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str) -> str:
+def _json_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str | None) -> str:
+    worker_id = "null" if worker is None else f'"{worker}"'
     return (
-        f'{{"timestamp":"%s.%06dZ","level":"info","service":"{service}","worker_id":"{worker}","task_id":"%s",'
+        f'{{"timestamp":"%s.%06dZ","level":"info","service":"{service}",'
+        f'"worker_id":{worker_id},"task_id":"%s",'
         f'"task_type":"{task_type}","queue":"{queue}","attempt":%d,"status":"{status}","duration_ms":%s,'
-        f'"event_type":"{event}","event":"{SAID}"}}'
+        f'"event_type":"{event}","event":"{SAID}"%s}}'
     )
 
 
-def _json_line(template: str, second: str, microsecond: int, task: Task) -> str:
+def _json_line(template: str, second: str, microsecond: int, task: Task, around: str) -> str:
     ran = "null" if task.duration is None else task.duration // _MILLISECOND
-    return template % (second, microsecond, task.task_id, task.attempt, ran)
+    return template % (second, microsecond, task.task_id, task.attempt, ran, around)
 
 
 @lru_cache(2)

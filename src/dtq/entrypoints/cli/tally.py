@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from dtq.application.tasks import Submitted
+from dtq.application.creating import Submitted
 from dtq.domain.errors import DtqError, IdempotencyInProgress, OutcomeUnknown
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, exit_of, lines_of, members_of, print_error

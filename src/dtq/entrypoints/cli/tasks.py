@@ -6,7 +6,7 @@ from argparse import Namespace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from dtq.application.tasks import Submitted
+from dtq.application.creating import Submitted
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.cli.exits import Exit, Unusable, print_error
 from dtq.entrypoints.cli.following import add_wait, follow, print_known, print_view

@@ -8,7 +8,7 @@ from types import ModuleType
 import msgspec
 from msgspec.structs import replace
 
-from dtq.application.tasks import Submitted as Admitted
+from dtq.application.creating import Submitted as Admitted
 from dtq.application.tasks import TaskView
 from dtq.domain.audit import Actor
 from dtq.domain.errors import DtqError

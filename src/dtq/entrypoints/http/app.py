@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 
 from litestar import Litestar
 from litestar.di import Provide
-from litestar.types import Message, Scope
 
 from dtq.application.requests import BESIDE_PAYLOAD_BYTES
 from dtq.domain.admission import DEFAULT_QUEUE
@@ -18,21 +17,13 @@ from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
 from dtq.domain.text import class_name, text_of
 from dtq.entrypoints.container import Container
 from dtq.entrypoints.http import health, metrics, routes, stream, stream_events, stream_socket
-from dtq.entrypoints.http.auth import REQUEST_ID_HEADER, KeyGuard, request_id_of
-from dtq.entrypoints.http.context import request_context
-from dtq.entrypoints.http.errors import NO_SNIFFING, exception_handlers
+from dtq.entrypoints.http.auth import KeyGuard
+from dtq.entrypoints.http.context import Application
+from dtq.entrypoints.http.errors import exception_handlers
 from dtq.entrypoints.http.openapi import openapi_config
 from dtq.entrypoints.http.stream_origin import origins_that_act
 from dtq.ports.backend import Backend
-from dtq.ports.environment import Ids
 from dtq.ports.events import Observer
-
-HANDSHAKES: Final = frozenset({"http.response.start", "websocket.accept", "websocket.http.response.start"})
-"""The messages that carry the headers of an answer."""
-
-_REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
-_NO_SNIFFING: Final = (NO_SNIFFING[0].lower().encode(), NO_SNIFFING[1].encode())
-_OURS: Final = frozenset({_REQUEST_ID, _NO_SNIFFING[0]})
 
 RETRY_PREPARATION: Final = timedelta(seconds=1)
 
@@ -47,7 +38,7 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
     """
     settings = container.settings()
     socket = stream_socket.socket_at(settings.ws_path)
-    return Litestar(
+    return Application(
         route_handlers=[
             *routes.routers(settings, guard=_guard_of(container)),
             health.health,
@@ -71,8 +62,8 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
             "streams": _provided(cache(lambda: stream.streams_of(container))),
         },
         exception_handlers=exception_handlers(container.log()),
-        middleware=[request_context(container.ids())],
-        before_send=[_finish(container.ids())],
+        ids=container.ids(),
+        opt={"tasks": _asking(container.tasks)},
         lifespan=_lifespan(container, is_prepared=is_prepared),
         request_max_body_size=settings.max_payload_bytes + BESIDE_PAYLOAD_BYTES,
         openapi_config=openapi_config(container.rules(), registry=container.registry()),
@@ -89,21 +80,16 @@ def _guard_of(container: Container) -> KeyGuard:
 
 def _provided(provider: Callable[[], T]) -> Provide:
     """Bring a provider of the container to Litestar's handlers: the only place where the two meet."""
+    return Provide(_asking(provider), sync_to_thread=False)
+
+
+def _asking(provider: Callable[[], T]) -> Callable[[], Any]:
+    """Return a plain function: whatever else it is given, Litestar may copy."""
 
     def resolve() -> Any:
         return provider()
 
-    return Provide(resolve, sync_to_thread=False)
-
-
-def _finish(ids: Ids) -> Callable[[Message, Scope], Any]:
-    async def add_headers(message: Any, scope: Scope) -> None:
-        if message["type"] in HANDSHAKES:
-            others = [header for header in message.get("headers", ()) if header[0].lower() not in _OURS]
-            request_id = (_REQUEST_ID, request_id_of(scope, ids=ids).encode("latin-1"))
-            message["headers"] = [*others, request_id, _NO_SNIFFING]
-
-    return add_headers
+    return resolve
 
 
 def _lifespan(container: Container, *, is_prepared: bool) -> list[Lifespan]:

@@ -11,8 +11,9 @@ from litestar.di import NamedDependency
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dtq.application.admitting import MAX_SUBMISSIONS
+from dtq.application.creating import Submitted
 from dtq.application.pace import PIECE_BYTES, Pace
-from dtq.application.tasks import Submitted, TaskService
+from dtq.application.tasks import TaskService
 from dtq.domain.errors import DtqError, FieldProblem, InvalidRequest, PayloadTooLarge
 from dtq.domain.json_text import MAX_DEPTH
 from dtq.domain.status import TaskStatus

@@ -4,12 +4,13 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
-from litestar import HttpMethod, Response, get, post, route
+from litestar import HttpMethod, Request, Response, get, post, route
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from dtq.application.tasks import Submitted, TaskService
+from dtq.application.creating import Submitted
+from dtq.application.tasks import TaskService
 from dtq.application.waiting import Waiting
 from dtq.domain.audit import Actor
 from dtq.domain.errors import TaskNotFound
@@ -53,18 +54,10 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
         ),
     },
 )
-async def submit(request: AnyRequest, tasks: NamedDependency[TaskService]) -> ASGIApp:
+async def submit() -> ASGIApp:
     """Accept a task (202), or answer with the ended task that its idempotency key belongs to (200)."""
-    with Refusals(tasks):
-        check_content_type(request.headers)
-        key = only("Idempotency-Key", headers=request.headers)
-        fields = task_fields(await request.body())
-    submitted = await tasks.submit(with_header(fields, idempotency_key=key))
-    if submitted.duplicate or submitted.task is None:
-        return _json(await _duplicate(submitted, tasks), status=HTTPStatus.OK)
-    accepted = Accepted(task_id=submitted.task_id, status=submitted.task.status)
-    location = (b"location", b"/api/v1/tasks/%b" % submitted.task_id.encode())
-    return _json(accepted, location, status=HTTPStatus.ACCEPTED)
+    # arguments that Litestar finds for a handler take longer than all that is done with them
+    return _submitted
 
 
 @get(
@@ -138,6 +131,23 @@ async def methods() -> Response[None]:
     return Response(None, status_code=HTTPStatus.NO_CONTENT, headers={"Allow": "GET, OPTIONS, POST"})
 
 
+async def _submitted(scope: Scope, receive: Receive, send: Send) -> None:
+    request: AnyRequest = Request(scope, receive, send)
+    tasks: TaskService = request.route_handler.opt["tasks"]()
+    with Refusals(tasks):
+        headers = request.headers
+        check_content_type(headers)
+        key = only("Idempotency-Key", headers=headers)
+        fields = task_fields(await request.body())
+    submitted = await tasks.submit(with_header(fields, idempotency_key=key))
+    if submitted.duplicate or submitted.task is None:
+        await _answer(await _duplicate(submitted, tasks), send=send, status=HTTPStatus.OK)
+        return
+    accepted = Accepted(task_id=submitted.task_id, status=submitted.task.status)
+    location = (b"location", b"/api/v1/tasks/%b" % submitted.task_id.encode())
+    await _answer(accepted, location, send=send, status=HTTPStatus.ACCEPTED)
+
+
 async def _duplicate(submitted: Submitted, tasks: TaskService) -> TaskBody | GoneDuplicate:
     try:
         return full(await tasks.get(submitted.task_id), duplicate=True)
@@ -145,13 +155,9 @@ async def _duplicate(submitted: Submitted, tasks: TaskService) -> TaskBody | Gon
         return GoneDuplicate(task_id=submitted.task_id, status=None, duplicate=True)
 
 
-def _json(body: object, *headers: tuple[bytes, bytes], status: HTTPStatus) -> ASGIApp:
-    """Return what answers with *body*: a Response would look for cookies, encoders and more that is not there."""
+async def _answer(body: object, *headers: tuple[bytes, bytes], send: Send, status: HTTPStatus) -> None:
+    """Answer with *body*: a Response would look for cookies, encoders and more that is not there."""
     text = msgspec.json.encode(body)
     length = (b"content-length", str(len(text)).encode())
-
-    async def answered(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": status.value, "headers": [*headers, _IS_JSON, length]})
-        await send({"type": "http.response.body", "body": text, "more_body": False})
-
-    return answered
+    await send({"type": "http.response.start", "status": status.value, "headers": [*headers, _IS_JSON, length]})
+    await send({"type": "http.response.body", "body": text, "more_body": False})
