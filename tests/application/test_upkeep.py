@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.application.loops import upkeep
+from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.events import Event, EventType
 from dtq.domain.retention import LIVING
 from dtq.domain.status import TaskStatus
@@ -83,6 +84,15 @@ async def test_an_empty_queue_that_nobody_serves_is_forgotten(world: World) -> N
 
     assert ["default", "later", "paused", "served", "waiting"] == list(await world.queues.names())
     assert not served.life.done()
+
+
+async def test_the_queue_that_submissions_go_to_unasked_is_never_forgotten(world: World) -> None:
+    await world.backend.queues.register(DEFAULT_QUEUE)
+    await world.hire(queue=QueueName("served"))
+
+    await world.advance(70)
+
+    assert [DEFAULT_QUEUE, "served"] == list(await world.queues.names())
 
 
 async def test_marks_of_cancelled_tasks_are_dropped_once_no_entry_needs_them(world: World) -> None:
