@@ -124,7 +124,7 @@ async def test_a_caller_that_is_canceled_at_the_moment_of_sending_takes_its_item
     group = GroupCommit(sender.send)
     first, second = asyncio.ensure_future(group.one(1)), asyncio.ensure_future(group.one(2))
     # both wait, and the request is to be made in the next turn of the loop
-    await asyncio.sleep(0)
+    await settle(turns=1)
 
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
