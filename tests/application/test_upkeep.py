@@ -189,6 +189,19 @@ async def test_a_task_that_vanishes_after_it_seemed_lost_is_let_go(world: World)
     assert [] == leader.notes.of("loop_failed")
 
 
+async def test_a_lost_task_that_cannot_be_read_keeps_no_other_from_its_place(world: World) -> None:
+    leader = await world.hire()
+    spoiled, whole = [await world.submit(delay_seconds=1000) for _ in range(2)]
+    world.state.schedule.clear()
+    await world.advance(121)
+
+    world.state.faults.garbled.add(spoiled)
+    await world.advance(20)
+
+    assert [{"task_id": whole, "status": "pending"}] == leader.notes.of("task_rehomed")
+    assert 1 == len(leader.notes.of("sweep_failed"))
+
+
 async def test_what_a_dead_leader_took_on_loan_comes_back_after_a_minute(world: World) -> None:
     task_id = await world.submit(delay_seconds=1)
     await world.advance(2)
