@@ -191,6 +191,22 @@ async def test_a_short_caution_does_not_end_a_long_one() -> None:
     assert reaping.idle == VISIBILITY
 
 
+@pytest.mark.parametrize("visibility", [timedelta(seconds=1), timedelta(hours=24)])
+def test_in_an_outage_nothing_is_taken_that_would_not_be_taken_without_one(visibility: timedelta) -> None:
+    reaping = Reaping(
+        clock=ManualClock(),
+        chance=Extreme(is_low=True),
+        visibility_timeout=visibility,
+        heartbeat_interval=timedelta(seconds=1),
+        beat_interval=timedelta(seconds=1),
+    )
+    as_ever = reaping.idle
+
+    reaping.outage()
+
+    assert visibility == as_ever <= reaping.idle
+
+
 @pytest.mark.parametrize(("is_low", "milliseconds"), [(True, 800), (False, 1200)])
 async def test_a_retry_is_spread_to_both_sides_of_its_delay(
     world: World, monkeypatch: pytest.MonkeyPatch, *, is_low: bool, milliseconds: int

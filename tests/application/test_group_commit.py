@@ -118,6 +118,21 @@ async def test_a_canceled_caller_takes_its_unsent_item_along_and_holds_nobody_up
     assert [[1], [3]] == sender.batches
 
 
+async def test_a_caller_that_is_canceled_at_the_moment_of_sending_takes_its_item_along() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    first, second = asyncio.ensure_future(group.one(1)), asyncio.ensure_future(group.one(2))
+    # both wait, and the request is to be made in the next turn of the loop
+    await settle(turns=1)
+
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+    assert 4 == await second
+    assert [[2]] == sender.batches
+
+
 async def test_a_caller_that_is_canceled_after_its_item_was_sent_holds_nobody_up() -> None:
     sender = Sender()
     group = GroupCommit(sender.send)

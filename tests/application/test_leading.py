@@ -1,12 +1,19 @@
 """One leader moves due work to its queue; another takes over; nothing is promoted twice or early."""
 
+import asyncio
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
 
+from dtq.application.group_commit import GroupCommit
+from dtq.application.loops.lead import Lead, LeadParts
+from dtq.application.nudge import StopSign
+from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from tests.application import handlers
-from tests.application.link import LOSSES, Loss
+from tests.application.link import LOSSES, Link, Loss, over
+from tests.application.stage import MiddleChance
 from tests.application.world import World
 from tests.factories import OPERATOR, QUEUE
 
@@ -98,6 +105,39 @@ async def test_only_one_leads(world: World) -> None:
 
     assert first.link.calls["next_due"] > 100
     assert 0 == second.link.calls["next_due"]
+
+
+def a_lead(world: World, link: Link) -> Lead:
+    backend = over(link, world.backend)
+    parts = LeadParts(
+        broker=backend.broker,
+        commits=GroupCommit(backend.broker.commit),
+        leadership=backend.leadership,
+        stop=StopSign(world.clock),
+        clock=world.clock,
+        ids=world.ids,
+        chance=MiddleChance(),
+        observer=world.notes,
+    )
+    return Lead(parts)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+async def test_who_gave_the_lead_up_leads_no_more_whatever_the_broker_hears_of_it(world: World, loss: Loss) -> None:
+    link = Link()
+    lead = a_lead(world, link)
+    step = asyncio.ensure_future(lead.step())
+    await world.advance(1)
+    await step
+    led: list[bool] = [lead.is_leading]
+    link.watch("resign", lambda: led.append(lead.is_leading))
+    link.lose("resign", loss)
+
+    with pytest.raises(BrokerUnavailable):
+        await lead.resign()
+
+    # not even while the broker is told: a peer may lead from that moment on
+    assert [True, False, False] == [*led, lead.is_leading]
 
 
 async def test_a_leader_that_stalls_past_its_term_leads_no_more(world: World) -> None:

@@ -95,6 +95,18 @@ async def test_a_purge_cancels_what_no_worker_has_read(world: World) -> None:
     assert 249 == len([change for change in world.notes.changes if change.after.status is S.CANCELLED])
 
 
+async def test_what_a_purge_removed_counts_although_its_answer_was_lost(world: World) -> None:
+    await world.tasks.submit_many([{"task_type": "note", "payload": "{}"}] * 3)
+    world.link.lose("commit", Loss.AFTER)
+
+    purging = asyncio.ensure_future(world.queues.purge("default", by=OPERATOR))
+    await world.advance(1)
+
+    (entry,) = await audit_of(world)
+    assert (3, 3) == (purging.result(), entry.count)
+    assert 3 == len([change for change in world.notes.changes if change.after.status is S.CANCELLED])
+
+
 async def test_an_empty_queue_is_purged_of_nothing(world: World) -> None:
     assert 0 == await world.queues.purge("default", by=OPERATOR)
     assert [0] == [entry.count for entry in await audit_of(world)]

@@ -5,15 +5,16 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from dtq.application.settling import Settling
 from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy
-from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.errors import BrokerRefused, BrokerUnavailable
 from dtq.domain.outcome import Outcome
 from dtq.domain.retry import RetryPolicy
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import Task
+from dtq.domain.task import Task, Version
 from dtq.ports.answers import Applied, Broken, CommitAnswer, Conflict
 from dtq.ports.environment import Chance
 from tests.application.stage import CountedIds, MiddleChance, Notes, TickingClock
@@ -135,6 +136,34 @@ async def test_an_outage_before_it_stops_half_way_does_not_count_toward_the_minu
         await desk.clock.advance(desk.clock.next_timer() or timedelta())
 
     assert [S.SUCCEEDED] == desk.notes.steps(task.task_id)
+
+
+def refused(_: Change) -> CommitAnswer:
+    raise BrokerRefused("NOPERM this user may not do that, for now")
+
+
+def moved(change: Change) -> CommitAnswer:
+    """Answer as where somebody else changes the task again and again, and it stays this worker's own."""
+    assert change.before is not None
+    return Conflict(replace(change.before, version=Version(f"{change.before.version}+")))
+
+
+@pytest.mark.parametrize("answer", [refused, moved])
+async def test_a_finish_that_is_not_let_through_for_minutes_is_recorded_when_it_is(
+    answer: Callable[[Change], CommitAnswer],
+) -> None:
+    def not_for_minutes(change: Change) -> CommitAnswer:
+        return answer(change) if desk.clock.monotonic() < 180 else applied(change)
+
+    desk, task = Desk(*[not_for_minutes] * 1000), a_task(status=S.RUNNING)
+
+    settling = asyncio.ensure_future(desk.settle(task, a_success()))
+    while not settling.done():
+        await desk.clock.advance(desk.clock.next_timer() or timedelta())
+    await settling
+
+    assert ([S.SUCCEEDED], []) == (desk.notes.steps(task.task_id), desk.notes.of("result_lost"))
+    assert 0 == desk.outages
 
 
 async def test_a_conflict_is_decided_again_while_the_lease_is_still_the_tasks() -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.application.loops import upkeep
+from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.events import Event, EventType
 from dtq.domain.retention import LIVING
 from dtq.domain.status import TaskStatus
@@ -83,6 +84,15 @@ async def test_an_empty_queue_that_nobody_serves_is_forgotten(world: World) -> N
 
     assert ["default", "later", "paused", "served", "waiting"] == list(await world.queues.names())
     assert not served.life.done()
+
+
+async def test_the_queue_that_submissions_go_to_unasked_is_never_forgotten(world: World) -> None:
+    await world.backend.queues.register(DEFAULT_QUEUE)
+    await world.hire(queue=QueueName("served"))
+
+    await world.advance(70)
+
+    assert [DEFAULT_QUEUE, "served"] == list(await world.queues.names())
 
 
 async def test_marks_of_cancelled_tasks_are_dropped_once_no_entry_needs_them(world: World) -> None:
@@ -177,6 +187,19 @@ async def test_a_task_that_vanishes_after_it_seemed_lost_is_let_go(world: World)
 
     assert [] == leader.notes.of("task_rehomed")
     assert [] == leader.notes.of("loop_failed")
+
+
+async def test_a_lost_task_that_cannot_be_read_keeps_no_other_from_its_place(world: World) -> None:
+    leader = await world.hire()
+    spoiled, whole = [await world.submit(delay_seconds=1000) for _ in range(2)]
+    world.state.schedule.clear()
+    await world.advance(121)
+
+    world.state.faults.garbled.add(spoiled)
+    await world.advance(20)
+
+    assert [{"task_id": whole, "status": "pending"}] == leader.notes.of("task_rehomed")
+    assert 1 == len(leader.notes.of("sweep_failed"))
 
 
 async def test_what_a_dead_leader_took_on_loan_comes_back_after_a_minute(world: World) -> None:

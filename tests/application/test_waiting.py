@@ -212,6 +212,34 @@ async def test_where_no_more_clients_may_listen_looks_find_out() -> None:
     assert call.done()
 
 
+async def test_after_nobody_waited_the_next_one_hears_again(stage: Stage) -> None:
+    await stage.end(await first_waited_for(stage))
+    task_id = await stage.submit()
+    call = await stage.wait(task_id)
+
+    await stage.end(task_id)
+
+    assert (S.CANCELLED, 1) == (call.result().task.status, stage.line.subscriptions)
+
+
+async def first_waited_for(stage: Stage) -> str:
+    task_id = await stage.submit()
+    await stage.wait(task_id)
+    return task_id
+
+
+async def test_who_heard_once_and_may_not_listen_again_looks_each_second() -> None:
+    stage = Stage(max_clients=1)
+    await stage.end(await first_waited_for(stage))
+    task_id = await stage.submit()
+    with stage.fan_out.listen(EVERYTHING, encode=str):
+        call = await stage.wait(task_id)
+        await stage.tasks.cancel(task_id, by=OPERATOR)
+        await stage.pass_time(LOOK_DEAF)
+
+    assert call.done()
+
+
 async def test_the_end_of_the_process_ends_every_wait(stage: Stage) -> None:
     calls = [await stage.wait(await stage.submit()) for _ in range(3)]
 

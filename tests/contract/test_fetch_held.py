@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from dtq.domain.task import QueueName
 from tests.contract.harness import Harness
-from tests.contract.steps import PEER, VISIBILITY, cancel, submit, take
-from tests.factories import QUEUE, WORKER, a_receipt
+from tests.contract.steps import LIMITS, PEER, VISIBILITY, cancel, now, submit, take
+from tests.factories import QUEUE, WORKER, a_receipt, an_admission
 
 
 async def test_held_entries_come_first_within_their_priority(harness: Harness) -> None:
@@ -37,6 +37,15 @@ async def test_held_then_abandoned_then_fresh(harness: Harness) -> None:
 async def test_held_entries_come_oldest_first_however_they_are_named(harness: Harness) -> None:
     receipts = [task.receipt for task in [await submit(harness, priority=5) for _ in range(3)] if task.receipt]
     await take(harness)
+
+    assert receipts == [one.receipt for one in await take(harness, held=receipts[::-1])]
+
+
+async def test_held_entries_of_one_moment_come_in_the_order_of_their_numbers(harness: Harness) -> None:
+    admissions = [an_admission(now=now(harness), priority=5) for _ in range(12)]
+    await harness.backend.broker.create(admissions, limits=LIMITS)
+    receipts = [one.receipt for one in await take(harness)]
+    assert 1 == len({receipt.entry_id.partition("-")[0] for receipt in receipts})
 
     assert receipts == [one.receipt for one in await take(harness, held=receipts[::-1])]
 

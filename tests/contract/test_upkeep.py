@@ -223,6 +223,19 @@ async def test_consumers_that_own_something_are_kept_and_lose_nothing(harness: H
     assert 1 == len(await take(harness, worker=PEER, reap_idle=VISIBILITY))
 
 
+@pytest.mark.parametrize("emptied", [9, 0])
+async def test_consumers_that_own_something_of_one_priority_are_kept_in_all(harness: Harness, emptied: int) -> None:
+    done = await submit(harness, priority=emptied)
+    await take(harness, worker=WORKER)
+    await cancel(harness, done)
+    task = await submit(harness, priority=5)
+    await take(harness, worker=WORKER)
+
+    assert 0 == await harness.backend.upkeep.drop_consumers(QUEUE, alive=())
+
+    assert [task.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))
+
+
 async def test_consumers_that_are_alive_are_kept(harness: Harness) -> None:
     await _read_and_lose(harness, worker=WORKER)
     await _read_and_lose(harness, worker=PEER)

@@ -74,6 +74,86 @@ async def test_a_cancel_whose_answer_was_lost_is_done() -> None:
     assert TaskStatus.CANCELLED is canceled.status
 
 
+async def test_a_cancel_whose_answer_was_lost_does_not_pass_for_the_end_that_the_task_had() -> None:
+    container, lost = a_container(api_key=KEY), Lost(0)
+    async with AsyncClient(over_http(container, spoil=lost)) as client:
+        submitted = await client.submit("greet", {"name": "Ada"})
+        ended = problem_of(TaskTerminal(TaskId(submitted.task_id), status=TaskStatus.SUCCEEDED))
+        answers = iter([None, httpx.Response(ended.status, content=msgspec.json.encode(ended))])
+
+        def lose_and_tell_of_the_end(request: httpx.Request) -> httpx.Response:
+            return next(answers) or lost_answer(request)
+
+        transport = over_http(container, spoil=lose_and_tell_of_the_end)
+        async with AsyncClient(transport) as late:
+            with pytest.raises(TaskTerminal) as caught:
+                await late.cancel(submitted.task_id)
+
+    assert TaskStatus.SUCCEEDED is caught.value.status
+
+
+def lost_answer(request: httpx.Request) -> httpx.Response:
+    raise httpx.ReadError("gone", request=request)
+
+
+async def test_what_may_have_been_done_at_the_first_try_stays_unknown() -> None:
+    faults = iter([httpx.ReadError, httpx.ConnectError])
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise next(faults)("gone", request=request)
+
+    async with AsyncClient(over_http(a_container(), retries=1, spoil=fail)) as client:
+        with pytest.raises(OutcomeUnknown):
+            await client.submit("greet", {"name": "Ada"})
+
+
+@pytest.mark.parametrize("fault", [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout])
+async def test_what_was_never_sent_leaves_nothing_unknown(fault: type[httpx.TransportError]) -> None:
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise fault("no connection", request=request)
+
+    async with AsyncClient(over_http(a_container(), retries=0, spoil=fail)) as client:
+        with pytest.raises(BrokerUnavailable) as caught:
+            await client.submit("greet", {"name": "Ada"})
+
+    assert BrokerUnavailable is type(caught.value)
+
+
+async def test_of_a_batch_only_what_has_a_key_of_the_callers_is_a_duplicate() -> None:
+    found = {"task_id": SOME_ID, "status": "succeeded", "duplicate": True}
+    answer = httpx.Response(200, json={"results": [found, found]})
+    submissions = [Submission("greet", {"name": "Ada"}, idempotency_key=key) for key in (None, "key-1")]
+    async with AsyncClient(over_http(a_container(), spoil=lambda _: answer)) as client:
+        results = await client.submit_many(submissions)
+
+    assert [
+        Submitted(task_id=SOME_ID, status=TaskStatus.SUCCEEDED, duplicate=is_duplicate)
+        for is_duplicate in (False, True)
+    ] == list(results)
+
+
+async def test_fewer_results_than_submissions_are_an_answer_that_nobody_knows() -> None:
+    short = httpx.Response(200, json={"results": [{"task_id": SOME_ID, "status": "queued"}]})
+    async with AsyncClient(over_http(a_container(), spoil=lambda _: short)) as client:
+        with pytest.raises(UnexpectedAnswer, match="1 results for 2 submissions"):
+            await client.submit_many([Submission("greet", {"name": "Ada"})] * 2)
+
+
+async def test_a_broker_that_does_not_suit_is_told_at_once() -> None:
+    problem = problem_of(UnsuitableBroker("too old"))
+    lost: list[httpx.Request] = []
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        lost.append(request)
+        return httpx.Response(problem.status, content=msgspec.json.encode(problem))
+
+    async with AsyncClient(over_http(a_container(), spoil=refuse)) as client:
+        with pytest.raises(UnsuitableBroker):
+            await client.submit("greet", {"name": "Ada"})
+
+    assert 1 == len(lost)
+
+
 async def test_without_retries_nothing_is_sent_twice_and_no_key_is_made_up() -> None:
     container, lost = a_container(api_key=KEY), Lost(0)
     async with AsyncClient(over_http(container, retries=0, spoil=lost)) as client:

@@ -207,6 +207,16 @@ def test_settings_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     assert 0o600 == (tmp_path / "settings.json").stat().st_mode & 0o777
 
 
+def test_what_a_writer_that_was_killed_left_half_written_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "settings.new").write_text("half of")
+
+    write_settings(tmp_path, GIVEN)
+
+    lock = Lock(lock_path(tmp_path))
+    assert GIVEN == read_settings(tmp_path).settings
+    lock.close()
+
+
 def test_a_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     first = Lock(lock_path(tmp_path))
 

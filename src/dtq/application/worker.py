@@ -65,6 +65,7 @@ class Worker:
         self._nudge = Nudge(backend.clock)
         self._is_stuck = False
         self._is_replaced = False
+        self._abandoned = 0
         self._requests = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handover = Handover(
@@ -101,7 +102,7 @@ class Worker:
             if life.done():
                 return life.result()
             self._observer.noticed("exiting_at_once", active=self._crew.in_flight.owned)
-            return ExitCode.WORK_LEFT if self._crew.in_flight.owned else ExitCode.DRAINED
+            return ExitCode.WORK_LEFT if self._crew.in_flight.owned or self._abandoned else ExitCode.DRAINED
         finally:
             life.cancel()
             exit_now.cancel()
@@ -186,14 +187,14 @@ class Worker:
         while crew.in_flight.owned and (left := ends_at - self._backend.clock.monotonic()) > 0:
             # nobody else waits for nudges any more, now that nothing is polled
             await self._nudge.wait(at_most=timedelta(seconds=left))
-        abandoned = await crew.running.abandon()
+        self._abandoned = await crew.running.abandon()
         # from here on nothing is extended, so that what is handed back stays handed back
         await self._beat_runner.stop()
         rest = partial(crew.hand_back.give_all_but, crew.set_aside.receipts)
         is_back = await self._try("hand_back", rest, until=gone_at)
         await self._try("presence", self._presence.leave, until=gone_at)
-        is_whole = is_back and not abandoned and not self._is_stuck
-        self._observer.noticed("drained", abandoned=abandoned, stuck=self._is_stuck)
+        is_whole = is_back and not self._abandoned and not self._is_stuck
+        self._observer.noticed("drained", abandoned=self._abandoned, stuck=self._is_stuck)
         return ExitCode.DRAINED if is_whole else ExitCode.WORK_LEFT
 
     async def _try(self, name: str, call: Callable[[], Coroutine[None, None, object]], *, until: float) -> bool:

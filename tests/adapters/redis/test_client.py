@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from dtq.adapters.memory.clock import settle
 from dtq.adapters.redis import connect
 from dtq.adapters.redis.client import MAX_CONNECTIONS, Client, Rejected, rejection, translated
-from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown
+from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown, is_outage
 from dtq.ports.backend import Backend, BackendOptions
 from tests.contract.steps import LIMITS
 from tests.factories import QUEUE, WORKER, an_admission, an_event
@@ -161,6 +161,24 @@ async def test_scripts_that_the_server_forgot_are_loaded_again(
     assert delivery.task is not None
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("PING",), ("MGET", *"abcdefghijk"), ("SET", "k", "v" * 20_000)],
+    ids=["short", "of many arguments", "of a long argument"],
+)
+async def test_a_server_that_wants_a_password_by_now_is_an_outage_whatever_it_is_asked_for(
+    client: Client, own_redis_server: RedisServer, command: tuple[str, ...]
+) -> None:
+    await client.call("CONFIG", "SET", "requirepass", "secret")
+    newcomer = Client(own_redis_server.url, timeout=SHORT)
+
+    with pytest.raises(BrokerUnavailable) as caught:
+        await newcomer.call(*command)
+
+    assert is_outage(caught.value)
+    await newcomer.close()
+
+
 async def test_a_full_memory_is_told_apart(backend: Backend, client: Client) -> None:
     await client.call("CONFIG", "SET", "maxmemory", "1")
 
@@ -205,10 +223,20 @@ def test_what_a_server_that_is_well_does_not_accept_is_a_refusal(text: str) -> N
 
 @pytest.mark.parametrize(
     "code",
-    ["LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "BUSY", "UNBLOCKED", "NOAUTH"],
+    [
+        *("LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "ASK", "NOREPLICAS"),
+        *("MISCONF", "OOM", "BUSY", "UNBLOCKED", "NOAUTH", "WRONGPASS"),
+    ],
 )
 def test_a_server_that_can_serve_nobody_is_an_outage(code: str) -> None:
     assert not isinstance(translated(ResponseError(f"{code} says the server")), BrokerRefused)
+
+
+@pytest.mark.parametrize("what", ["multibulk", "bulk"])
+def test_a_server_that_reads_no_long_request_without_a_password_is_an_outage(what: str) -> None:
+    error = translated(ResponseError(f"Protocol error: unauthenticated {what} length", status_code="ERR"))
+
+    assert is_outage(error)
 
 
 def test_what_stops_a_step_half_way_is_judged_by_its_code() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dtq.adapters.redis import connect
 from dtq.adapters.redis.client import Client
-from dtq.domain.errors import UnsuitableBroker
+from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
 from dtq.ports.answers import Applied
 from dtq.ports.backend import Backend, BackendOptions
 from tests.contract.steps import LIMITS
@@ -41,11 +41,9 @@ async def cluster(servers: list[RedisServer]) -> list[RedisServer]:
         await client.call("CLUSTER", "ADDSLOTSRANGE", first, last)
     bus = (await clients[1].call("CONFIG", "GET", "cluster-port"))[1]
     await clients[0].call("CLUSTER", "MEET", "127.0.0.1", servers[1].port, bus)
-    async with asyncio.timeout(30):
-        for client in clients:
-            while "cluster_state:ok" not in await client.call("CLUSTER", "INFO"):
-                pass
-            await client.close()
+    for client in clients:
+        await _until_ok(client)
+        await client.close()
     return servers
 
 
@@ -73,6 +71,22 @@ async def test_work_is_done_on_the_server_that_has_the_slot(backend: Backend, cl
     assert keys[cluster[1].port]
 
 
+async def test_when_the_server_that_had_the_slot_is_gone_the_one_of_the_url_is_asked_again(
+    backend: Backend, cluster: list[RedisServer]
+) -> None:
+    await backend.server.prepare()
+    await backend.queues.register(QUEUE)
+    cluster[1].kill()
+    await _take_over(cluster[0])
+
+    with pytest.raises(BrokerUnavailable):
+        await backend.queues.names()
+
+    await backend.queues.register(QUEUE)
+    assert [QUEUE] == list(await backend.queues.names())
+    assert await _keys(cluster[0])
+
+
 async def test_without_a_hash_tag_a_cluster_is_refused(cluster: list[RedisServer]) -> None:
     backend = connect(cluster[0].url, options=BackendOptions())
 
@@ -80,6 +94,21 @@ async def test_without_a_hash_tag_a_cluster_is_refused(cluster: list[RedisServer
         await backend.server.prepare()
 
     await backend.server.close()
+
+
+async def _take_over(server: RedisServer) -> None:
+    """Let one server have the slots of the other one, as a failover would."""
+    client = Client(server.url, timeout=TIMEOUT)
+    await client.call("CLUSTER", "DELSLOTSRANGE", *SLOTS[1])
+    await client.call("CLUSTER", "ADDSLOTSRANGE", *SLOTS[1])
+    await _until_ok(client)
+    await client.close()
+
+
+async def _until_ok(client: Client) -> None:
+    async with asyncio.timeout(30):
+        while "cluster_state:ok" not in await client.call("CLUSTER", "INFO"):
+            pass
 
 
 async def _keys(server: RedisServer) -> list[str]:

@@ -40,6 +40,9 @@ _OUTAGES: Final = frozenset(
 )
 """The codes of a server that cannot serve anybody for a while, whatever it is asked for."""
 
+_UNREAD: Final = "Protocol error: unauthenticated"
+"""What a server that wants a password answers, without a code of its own, to a request that is long."""
+
 WRONG_TYPE: Final = "WRONGTYPE"
 """The code of a key that a stranger gave another type."""
 
@@ -158,12 +161,9 @@ class Client:
         moved = next((answer for answer in answers if isinstance(answer, Moved)), None)
         if moved is None:
             return answers
-        await self._turn_to({"host": moved.host, "port": moved.port} if moved.host else {"port": moved.port})
-        return await self._exchange(packed, replies=replies, block=block)
-
-    async def _turn_to(self, elsewhere: dict[str, Any]) -> None:
-        self._elsewhere = elsewhere
+        self._elsewhere = {"host": moved.host, "port": moved.port} if moved.host else {"port": moved.port}
         await self.close()
+        return await self._exchange(packed, replies=replies, block=block)
 
     async def _exchange(self, packed: bytes, *, replies: int, block: timedelta) -> list[Reply]:
         was_sent = False
@@ -273,7 +273,8 @@ def _named(error: ResponseError | BrokerUnavailable, command: Sequence[Argument]
 def translated(error: ResponseError) -> BrokerUnavailable:
     """Return our error for an answer of the server, without the arguments that it may repeat."""
     text = clean(str(error).partition(", with args")[0], limit=MAX_REASON)
-    code = str(getattr(error, "status_code", None) or text.partition(" ")[0])
+    known = getattr(error, "status_code", None) or text.partition(" ")[0]
+    code = "NOAUTH" if text.startswith(_UNREAD) else str(known)
     if isinstance(error, MovedError):
         return Moved(f"the broker refuses: {text}", host=error.host, port=error.port)
     if isinstance(error, OutOfMemoryError):
@@ -293,8 +294,7 @@ def _failure(error: Exception, *, was_sent: bool) -> BrokerUnavailable:
         return BrokerUnavailable(f"the broker refuses: {clean(str(error), limit=MAX_REASON)}")
     if isinstance(error, ResponseError):
         return translated(error)
+    what = f"the connection to the broker failed: {clean(str(error), limit=MAX_REASON)}"
     if isinstance(error, TimeoutError):
         what = "no answer of the broker in time"
-    else:
-        what = f"the connection to the broker failed: {clean(str(error), limit=MAX_REASON)}"
     return OutcomeUnknown(what) if was_sent else BrokerUnavailable(what)
