@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from itertools import compress
-from operator import is_not
+from operator import attrgetter, is_not
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -195,22 +195,19 @@ _POSITIONS: Final = range(len(Task.__struct_fields__))
 _NOTHING: Final = (None,) * len(_POSITIONS)
 
 
-def _failure_fields(failure: Failure | None) -> tuple[str, ...]:
-    if failure is None:
-        return ("error_class", "", "error_message", "", "retryable", "")
-    error_class, error_message, retryable = _FAILURE
-    return (error_class, failure.error_class, error_message, failure.error_message, retryable, _flag(failure.retryable))
+def _of_failure(attribute: str, write: Callable[[Any], str]) -> Callable[[Failure | None], str]:
+    get = attrgetter(attribute)
+    return lambda failure: "" if failure is None else write(get(failure))
 
 
-_UNNAMED: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
-    "payload": lambda _: (),
-    "failure": _failure_fields,
+_BESIDE: Final[Mapping[str, Sequence[tuple[str, Callable[[Any], str]]]]] = {
+    "payload": (),
+    "failure": [(name, _of_failure(name, _flag if name == "retryable" else str)) for name in _FAILURE],
 }
-_WRITERS: Final[Sequence[tuple[str, Callable[[Any], Any]]]] = tuple(
-    _FIELDS[attribute][:2] if attribute in _FIELDS else ("", _UNNAMED[attribute])
-    for attribute in Task.__struct_fields__
+_COLUMNS: Final[Sequence[Sequence[tuple[str, Callable[[Any], str]]]]] = tuple(
+    [_FIELDS[attribute][:2]] if attribute in _FIELDS else _BESIDE[attribute] for attribute in Task.__struct_fields__
 )
-"""Each attribute of a task with its field and how to write that; without a field, with what writes them all."""
+"""For each attribute of a task its fields, each with how to write that."""
 
 
 def task_of(values: Values | None, *, task_id: str, payload: str | None = None) -> Task | None:
@@ -274,15 +271,23 @@ def _shown(text: str) -> str:
     return f'"{clean(text, limit=_MAX_SHOWN)}{"..." if len(text) > _MAX_SHOWN else ""}"'
 
 
-def changed_fields(before: Task | None, after: Task) -> list[str]:
-    """Return field names and values, in turn, of what is not the same in both; without payload, all that is there.
+def compared(before: Task | None, after: Task) -> bytes:
+    """Tell of each attribute whether it is another one in *after*; without *before*, whether it is there at all.
 
     Where nothing is stored yet, absent values are left out: a missing field reads as ''.
     """
-    flat: list[str] = []
-    values = astuple(after)
-    is_new = map(is_not, values, _NOTHING if before is None else astuple(before))
-    for position in compress(_POSITIONS, is_new):
-        field, write = _WRITERS[position]
-        flat += (field, write(values[position])) if field else write(values[position])
-    return flat
+    return bytes(map(is_not, astuple(after), _NOTHING if before is None else astuple(before)))
+
+
+class ChangedFields:
+    """The fields of the attributes that a comparison found to be others, without the payload."""
+
+    def __init__(self, changed: bytes) -> None:
+        found = [(name, (at, write)) for at in compress(_POSITIONS, changed) for name, write in _COLUMNS[at]]
+        self.names: Final = tuple(name for name, _ in found)
+        self._writers: Final = tuple(writer for _, writer in found)
+
+    def texts(self, task: Task) -> list[str]:
+        """Return what a task has in these fields, in their order."""
+        values = astuple(task)
+        return [write(values[at]) for at, write in self._writers]
