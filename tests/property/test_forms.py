@@ -47,6 +47,12 @@ def _restored(task: Task, at: datetime, token: Version) -> object:
     return lifecycle.restore(task, now=at, token=token, audit=an_audit_entry(subject=token))
 
 
+def _reburied(task: Task, at: datetime, token: Version) -> object:
+    if task.dlq_entry_id is None:
+        return None
+    return lifecycle.rebury(task, now=at, token=token, audit=an_audit_entry())
+
+
 DECISIONS: Final[Mapping[str, Decide]] = {
     "start": _started,
     "succeed": _finished(a_success()),
@@ -62,7 +68,7 @@ DECISIONS: Final[Mapping[str, Decide]] = {
     "rehome": lambda task, at, token: lifecycle.rehome(task, now=at, token=token),
     "reschedule": lambda task, at, token: lifecycle.reschedule(task, now=at, token=token, audit=an_audit_entry()),
     "restore": _restored,
-    "rebury": lambda task, at, token: lifecycle.rebury(task, now=at, token=token, audit=an_audit_entry()),
+    "rebury": _reburied,
 }
 
 

@@ -34,6 +34,10 @@ LEAD_TERM: Final = timedelta(seconds=10)
 
 _NO_TIME: Final = timedelta()
 
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_HELD: Final = Place.HELD
+_SCHEDULE: Final = Place.SCHEDULE
+
 
 def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
     """Return how long the record of *task* is kept when it is written, or renewed, at this moment."""
@@ -64,9 +68,9 @@ def is_short(task: Task, *, left: timedelta, at: datetime) -> bool:
 def _time_needed(task: Task, *, at: datetime) -> timedelta:
     """Return how long the task may stay in its state by its own terms: its delay, or its run up to the deadline."""
     place = place_of(task)
-    if place is Place.HELD:
+    if place is _HELD:
         needed = (task.started_at or at) + task.timeout - at
-    elif place is Place.SCHEDULE:
+    elif place is _SCHEDULE:
         needed = task.available_at - at
     else:
         return _NO_TIME

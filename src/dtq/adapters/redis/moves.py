@@ -19,6 +19,10 @@ from dtq.domain.status import Place, TaskStatus
 from dtq.domain.task import NO_VERSION, EntryId, Task, place_of
 from dtq.ports.backend import BackendOptions
 
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
+_DEAD: Final = Place.DEAD
+
 _QUEUES_KNOWN: Final = 64
 """Of how many queues a process keeps the names of their streams."""
 
@@ -79,10 +83,10 @@ class Move:
             stored is not None,
             was.entry_id is not None,
             was.entry_id is not None and was.entry_id != after.entry_id,
-            after.entry_id is None and (target is Place.READY or target is Place.HELD),
+            after.entry_id is None and target in _IN_STREAMS,
             was.dlq_entry_id is not None,
             was.dlq_entry_id is not None and was.dlq_entry_id != after.dlq_entry_id,
-            after.dlq_entry_id is None and target is Place.DEAD,
+            after.dlq_entry_id is None and target is _DEAD,
             change.result is not None,
             change.event is not None,
             self.key_record is not None,
