@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dtq.adapters.redis import description
 from dtq.domain import lifecycle
 from dtq.domain.admission import BrokerLimits
-from dtq.domain.change import Change
+from dtq.domain.change import Change, Requirement
 from dtq.domain.delivery import Claim, FailurePolicy, finish, start
 from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
@@ -23,6 +23,7 @@ from tests.factories import NOW, OPERATOR, a_change, a_fault, a_success, a_task,
 
 Decide = Callable[[Task, datetime, Version], object]
 
+NEEDS_ENTRY: Final = frozenset({Requirement.HELD, Requirement.UNDELIVERED})
 OPTIONS: Final = BackendOptions()
 SHARED: Final = new_forms(OPTIONS)
 
@@ -98,6 +99,8 @@ def changes(draw: st.DrawFn) -> Change:
     decided = decide(draw(tasks()), at, a_token())
     assume(isinstance(decided, Change))
     assert isinstance(decided, Change)
+    was = decided.before or decided.after
+    assume(was.receipt is not None or NEEDS_ENTRY.isdisjoint(decided.requires))
     return decided
 
 
