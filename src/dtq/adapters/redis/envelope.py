@@ -4,9 +4,11 @@ Most acts of a call are of few forms, which differ in some texts and keys only. 
 written once a process; an act is a flat list of what is its own. The layout is in commit.lua.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -78,24 +80,21 @@ class Written:
         self.text = msgspec.Raw(text)
 
 
-class _Numbers(dict[Item, int]):
-    """Numbers what it is asked for, from 1."""
-
-    def __missing__(self, item: Item) -> int:
-        number = self[item] = len(self) + 1
-        return number
-
-
 class Envelope:
-    """Acts on their way to the server. Numbers stand for the keys and texts of the act that is added next."""
+    """Acts on their way to the server. Numbers stand for the keys and texts of the act that is added next.
+
+    ``needs_memory`` tells whether a server without free memory is to refuse them all.
+    """
 
     def __init__(self) -> None:
         self._acts: list[Sequence[object]] = []
-        self._forms: _Numbers[Written] = _Numbers()
-        self._keys: _Numbers[str] = _Numbers()
+        # each numbers what it is asked for, from 1
+        self._forms: defaultdict[Written, int] = defaultdict(count(1).__next__)
+        self._keys: defaultdict[str, int] = defaultdict(count(1).__next__)
         self._act_keys: dict[str, int] = {}
         self._act_texts: list[str] = []
         self._bytes = 0
+        self.needs_memory = False
 
     @property
     def keys(self) -> Sequence[str]:

@@ -81,7 +81,7 @@ class Blank(Generic[Act]):
 
 
 class Form(Generic[Act, Meaning]):
-    """A form that acts fill. ``meanings`` has one for each guard; ``needs_memory`` tells that memory must be free."""
+    """A form that acts fill. ``meanings`` has one for each guard."""
 
     def __init__(
         self,
@@ -93,12 +93,14 @@ class Form(Generic[Act, Meaning]):
         texts: _Places[Act],
     ) -> None:
         self.meanings: Final = meanings
-        self.needs_memory: Final = needs_memory
+        self._needs_memory: Final = needs_memory
         self._text: Final = text
         self._keys: Final = keys
         self._texts: Final = texts
 
     def fill(self, envelope: Envelope, act: Act, *, version: str, token: str) -> None:
         """Put an act into *envelope*."""
+        if self._needs_memory:
+            envelope.needs_memory = True
         keys, texts = self._keys.found(act), self._texts.found(act)
         envelope.put(self._text, keys=keys, texts=texts, version=version, token=token)

@@ -1,7 +1,8 @@
 """Changes made real, and tasks read back."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 from dtq.adapters.redis.client import WRONG_TYPE, Rejected, Reply, checked
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, Values, task_of
@@ -39,32 +40,22 @@ CHUNK: Final = 500
 
 Answer = TypeVar("Answer")
 
+_Plain: TypeAlias = Applied | Already | Conflict | Broken
+
 
 async def create(
     link: Link, forms: Forms, admissions: Sequence[Admission], *, limits: BrokerLimits
 ) -> Sequence[CreateAnswer]:
     """Bring tasks into being, as the port promises."""
-    bounds: dict[LimitName, int] = {
-        "queue_full": limits.queue_depth,
-        "schedule_full": limits.scheduled,
-        "too_many_queues": limits.queues,
-    }
-
-    def read(reply: Reply, move: Move, meanings: Sequence[LimitName | None]) -> CreateAnswer:
-        return _plain(reply, move) or _not_admitted(reply, meanings, bounds)
-
     moves = [Move(admission.change, replaces=admission.replaces) for admission in admissions]
-    return await _send_all(link, [(move, forms.of_admission(move, limits=limits)) for move in moves], read=read)
+    acts = [(move, forms.of_admission(move, limits=limits)) for move in moves]
+    return await _send_all(link, acts, otherwise=partial(_not_admitted, limits=limits))
 
 
 async def commit(link: Link, forms: Forms, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
     """Make changes real, as the port promises; with a new life among them, all of one trip need free memory."""
-
-    def read(reply: Reply, move: Move, meanings: Sequence[Requirement]) -> CommitAnswer:
-        return _plain(reply, move) or _refused(reply, move, meanings)
-
     moves = [Move(change) for change in changes]
-    return await _send_all(link, [(move, forms.of_change(move)) for move in moves], read=read)
+    return await _send_all(link, [(move, forms.of_change(move)) for move in moves], otherwise=_refused)
 
 
 async def load(link: Link, task_id: TaskId) -> Task | None:
@@ -163,12 +154,13 @@ async def _send_all(
     link: Link,
     acts: Sequence[tuple[Move, Form[Move, Meaning]]],
     *,
-    read: Callable[[Reply, Move, Sequence[Meaning]], Answer],
-) -> list[Answer]:
-    answers: list[Answer] = []
+    otherwise: Callable[[Reply, Move, Sequence[Meaning]], Answer],
+) -> list[_Plain | Answer]:
+    """Have acts made; *otherwise* reads the answer of one that a guard refused, by the meanings of its guards."""
+    answers: list[_Plain | Answer] = []
     for envelope, batch in envelopes(acts, _fill):
-        replies = await link.send(envelope, admits=any(form.needs_memory for _, form in batch))
-        answers += [read(reply, move, form.meanings) for reply, (move, form) in zip(replies, batch, strict=True)]
+        for reply, (move, form) in zip(await link.send(envelope), batch, strict=True):
+            answers.append(_plain(reply, move) or otherwise(reply, move, form.meanings))
     return answers
 
 
@@ -177,14 +169,14 @@ def _fill(envelope: Envelope, act: tuple[Move, Form[Move, Meaning]]) -> None:
     form.fill(envelope, move, version=move.version, token=move.after.version)
 
 
-def _plain(reply: Reply, move: Move) -> Applied | Already | Conflict | Broken | None:
+def _plain(reply: Reply, move: Move) -> _Plain | None:
     """Read an answer of commit.lua; None where a guard refused, which means different things to different callers."""
     code, first, *rest = reply
     try:
         match code:
             case Answered.MADE:
                 # the step that may be left out is the one that writes the idempotency record
-                return Applied(move.made(first), detached=bool(rest[0]))
+                return Applied(move.made(first), bool(rest[0]))
             case Answered.KNOWN:
                 return Already(task_of(first, task_id=move.change.after.task_id))
             case Answered.MOVED:
@@ -207,10 +199,20 @@ def _refused(reply: Reply, move: Move, meanings: Sequence[Requirement]) -> Refus
 
 
 def _not_admitted(
-    reply: Reply, meanings: Sequence[LimitName | None], bounds: Mapping[LimitName, int]
+    reply: Reply, _: Move, meanings: Sequence[LimitName | None], *, limits: BrokerLimits
 ) -> KeyTaken | Full:
-    _, number, found, _ = reply
+    number, found = reply[1:3]
     limit = meanings[number - 1]
     if limit is not None:
-        return Full(reason=limit, value=int(found), limit=bounds[limit])
+        return Full(reason=limit, value=int(found), limit=_bound(limit, limits))
     return KeyTaken(record=read_record(found), text=found)
+
+
+def _bound(limit: LimitName, limits: BrokerLimits) -> int:
+    match limit:
+        case "queue_full":
+            return limits.queue_depth
+        case "schedule_full":
+            return limits.scheduled
+        case "too_many_queues":
+            return limits.queues
