@@ -6,7 +6,7 @@ import pytest
 
 from dtq.domain import lifecycle
 from dtq.domain.standing import Standing
-from dtq.domain.status import Place, TaskStatus, home_of
+from dtq.domain.status import HOMES, Place, TaskStatus
 from dtq.domain.task import QueueName, Task
 from tests.contract.harness import Harness
 from tests.contract.steps import (
@@ -76,7 +76,7 @@ async def test_the_pause_of_its_queue_is_told(harness: Harness, status: TaskStat
     assert (await locate(harness, task)).paused
 
 
-@pytest.mark.parametrize("status", [one for one in TaskStatus if home_of(one) is not Place.NOWHERE])
+@pytest.mark.parametrize("status", [one for one in TaskStatus if HOMES[one] is not Place.NOWHERE])
 async def test_a_task_that_its_place_has_lost_is_not_at_home(harness: Harness, status: TaskStatus) -> None:
     task = await bring_to(harness, status)
     await harness.orphan(task.task_id)

@@ -2,13 +2,13 @@ import pytest
 
 from dtq.domain.status import (
     ADMIN_TRANSITIONS,
+    HOMES,
     INITIAL,
     TERMINAL,
     VALID_TRANSITIONS,
     WAITING_FOR_TIME,
     Place,
     TaskStatus,
-    home_of,
     is_legal,
 )
 from tests.domain.factories import ALIVE, ENDED, PAIRS, STATUSES
@@ -74,11 +74,11 @@ def test_a_task_begins_pending_or_queued() -> None:
     ],
 )
 def test_each_status_has_its_place(status: TaskStatus, place: Place) -> None:
-    assert place is home_of(status)
+    assert place is HOMES[status]
 
 
 def test_those_that_wait_for_time_are_those_in_the_schedule() -> None:
-    assert {status for status in STATUSES if home_of(status) is Place.SCHEDULE} == WAITING_FOR_TIME
+    assert {status for status in STATUSES if HOMES[status] is Place.SCHEDULE} == WAITING_FOR_TIME
 
 
 def test_the_names_are_the_contracts() -> None:

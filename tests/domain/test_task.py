@@ -1,14 +1,14 @@
 import pytest
 from msgspec.structs import replace
 
-from dtq.domain.status import Place, TaskStatus, home_of
+from dtq.domain.status import HOMES, Place, TaskStatus
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, place_of
 from tests.domain.factories import ALIVE, ENDED, ENTRY, STATUSES, a_task
 
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_task_is_where_its_status_lives(status: TaskStatus) -> None:
-    assert home_of(status) is place_of(a_task(status))
+    assert HOMES[status] is place_of(a_task(status))
 
 
 def test_a_discarded_dead_letter_is_nowhere() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, changed_fields, task_of
+from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, task_of
 from dtq.adapters.redis.wire import (
     audit_entry,
     audit_fields,
@@ -39,6 +39,7 @@ from dtq.domain.task import (
 )
 from dtq.domain.workers import Heartbeat, WorkerStatus
 from dtq.ports.workers import Signal, SignalKind
+from tests.adapters.redis.sent import written
 from tests.domain.factories import TASK_ID
 from tests.factories import made_possible
 from tests.property.strategies import MILLISECOND, json_texts, keys, queues, task_types, texts, wild_texts
@@ -110,24 +111,24 @@ def stored(*steps: list[str]) -> list[str | None]:
 
 @given(task=tasks)
 def test_a_new_record_is_read_as_the_task_that_was_written(task: Task) -> None:
-    assert task == task_of(stored(changed_fields(None, task)), task_id=task.task_id, payload=task.payload)
+    assert task == task_of(stored(written(None, task)), task_id=task.task_id, payload=task.payload)
 
 
 @given(before=tasks, after=tasks)
 def test_a_record_is_read_as_the_task_after_its_last_change(before: Task, after: Task) -> None:
-    values = stored(changed_fields(None, before), changed_fields(before, after))
+    values = stored(written(None, before), written(before, after))
 
     assert after == task_of(values, task_id=after.task_id, payload=after.payload)
 
 
 @given(task=tasks)
 def test_of_a_change_only_what_it_changed_is_written(task: Task) -> None:
-    assert [] == changed_fields(task, task)
+    assert [] == written(task, task)
 
 
 @given(task=tasks)
 def test_neither_payload_nor_tokens_are_part_of_a_record_that_is_read(task: Task) -> None:
-    assert {"payload", "tokens"}.isdisjoint([*SNAPSHOT, *pairs(changed_fields(None, task))])
+    assert {"payload", "tokens"}.isdisjoint([*SNAPSHOT, *pairs(written(None, task))])
 
 
 @given(values=st.lists(st.none() | wild_texts | st.integers().map(str), min_size=len(SNAPSHOT), max_size=len(SNAPSHOT)))
@@ -142,7 +143,7 @@ def test_a_record_of_another_hand_is_a_task_none_or_an_error_with_a_name(values:
 
 @given(task=tasks, broken=st.sampled_from(["created_at", "status", "attempt", "history", "timeout_ms"]))
 def test_a_record_with_a_broken_field_is_an_error_that_names_the_task(task: Task, broken: str) -> None:
-    values = stored(changed_fields(None, task), [broken, "?"])
+    values = stored(written(None, task), [broken, "?"])
 
     with pytest.raises(UnreadableRecord, match=task.task_id):
         task_of(values, task_id=task.task_id)

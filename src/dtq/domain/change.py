@@ -27,6 +27,9 @@ class Requirement(Enum):
     HOMELESS = "homeless"
     """The place that ``before`` should be in does not hold it."""
 
+    # the hash of enumerations is made in Python, and a member equals nothing but itself
+    __hash__ = object.__hash__
+
 
 class IllegalChange(AssertionError):
     """A decision broke the transition table: a defect in the domain, never a user's fault."""

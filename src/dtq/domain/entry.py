@@ -25,6 +25,7 @@ from dtq.domain.text import clean
 MALFORMED_ENTRY: Final = "malformed_entry"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_MILLISECONDS_A_DAY: Final = 86_400_000
 HIGHEST_ATTEMPTS: Final = 100
 LAST_MS: Final = 253_402_300_799_999
 """The last millisecond that a datetime can hold; whoever writes to a stream by hand may give an id beyond it."""
@@ -32,7 +33,8 @@ LAST_MS: Final = 253_402_300_799_999
 
 def milliseconds(moment: datetime) -> int:
     """Return *moment* as whole milliseconds since the epoch."""
-    return (moment - _EPOCH) // _MILLISECOND
+    since = moment - _EPOCH
+    return since.days * _MILLISECONDS_A_DAY + since.seconds * 1000 + since.microseconds // 1000
 
 
 def moment(value: int) -> datetime:

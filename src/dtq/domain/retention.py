@@ -34,19 +34,25 @@ LEAD_TERM: Final = timedelta(seconds=10)
 
 _NO_TIME: Final = timedelta()
 
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_HELD: Final = Place.HELD
+_SCHEDULE: Final = Place.SCHEDULE
+
 
 def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
     """Return how long the record of *task* is kept when it is written, or renewed, at this moment."""
     if task.is_terminal:
         return retention.task
-    return max(retention.task, LIVING.task) + _time_needed(task, at=at)
+    least = max(LIVING.task, retention.task)
+    return least + _time_needed(task, at=at)
 
 
 def record_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
     """Return how long the idempotency record of *task* is kept when it is written, or renewed, at this moment."""
     if task.is_terminal:
         return retention.idempotency
-    return max(retention.idempotency, LIVING.idempotency) + _time_needed(task, at=at)
+    least = max(LIVING.idempotency, retention.idempotency)
+    return least + _time_needed(task, at=at)
 
 
 def mark_lifetime(retention: Retention) -> timedelta:
@@ -62,6 +68,10 @@ def is_short(task: Task, *, left: timedelta, at: datetime) -> bool:
 def _time_needed(task: Task, *, at: datetime) -> timedelta:
     """Return how long the task may stay in its state by its own terms: its delay, or its run up to the deadline."""
     place = place_of(task)
-    if place is Place.HELD:
-        return max(_NO_TIME, (task.started_at or at) + task.timeout - at)
-    return max(_NO_TIME, task.available_at - at) if place is Place.SCHEDULE else _NO_TIME
+    if place is _HELD:
+        needed = (task.started_at or at) + task.timeout - at
+    elif place is _SCHEDULE:
+        needed = task.available_at - at
+    else:
+        return _NO_TIME
+    return max(_NO_TIME, needed)

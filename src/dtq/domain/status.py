@@ -32,6 +32,9 @@ class Place(Enum):
     DEAD = "dead"
     NOWHERE = "nowhere"
 
+    # the hash of enumerations is made in Python, and a member equals nothing but itself
+    __hash__ = object.__hash__
+
 
 _S = TaskStatus
 
@@ -64,20 +67,22 @@ TERMINAL: Final = frozenset(status for status, onward in VALID_TRANSITIONS.items
 WAITING_FOR_TIME: Final = frozenset({_S.PENDING, _S.RETRYING})
 """The states that live in the schedule until they are due."""
 
-_PLACES: Final = {
-    _S.PENDING: Place.SCHEDULE,
-    _S.RETRYING: Place.SCHEDULE,
-    _S.QUEUED: Place.READY,
-    _S.RUNNING: Place.HELD,
-    _S.DEAD_LETTERED: Place.DEAD,
-}
+HOMES: Final[Mapping[TaskStatus, Place]] = MappingProxyType(
+    {
+        _S.PENDING: Place.SCHEDULE,
+        _S.QUEUED: Place.READY,
+        _S.RUNNING: Place.HELD,
+        _S.SUCCEEDED: Place.NOWHERE,
+        _S.RETRYING: Place.SCHEDULE,
+        _S.FAILED: Place.NOWHERE,
+        _S.DEAD_LETTERED: Place.DEAD,
+        _S.CANCELLED: Place.NOWHERE,
+        _S.EXPIRED: Place.NOWHERE,
+    }
+)
+"""The place that a task of each status lives in, before it is discarded from there."""
 
 
 def is_legal(before: TaskStatus, after: TaskStatus) -> bool:
     """Tell whether a task may step from *before* to *after*, an operator's requeue included."""
     return after in VALID_TRANSITIONS[before] or after in ADMIN_TRANSITIONS.get(before, ())
-
-
-def home_of(status: TaskStatus) -> Place:
-    """Name the place that a task of this status lives in, before it is discarded from there."""
-    return _PLACES.get(status, Place.NOWHERE)

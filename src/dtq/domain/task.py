@@ -5,7 +5,7 @@ from typing import NewType
 
 from msgspec import Struct
 
-from dtq.domain.status import TERMINAL, Place, TaskStatus, home_of
+from dtq.domain.status import HOMES, TERMINAL, Place, TaskStatus
 
 TaskId = NewType("TaskId", str)
 QueueName = NewType("QueueName", str)
@@ -105,7 +105,7 @@ def place_of(task: Task | None) -> Place:
     """Tell which structure of a broker holds *task*; a discarded dead letter and no task at all are nowhere."""
     if task is None or task.discarded:
         return Place.NOWHERE
-    return home_of(task.status)
+    return HOMES[task.status]
 
 
 def contradiction(task: Task) -> str | None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
-from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, changed_fields, task_of
+from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, task_of
 from dtq.adapters.redis.wire import (
     audit_entry,
     audit_fields,
@@ -26,6 +26,7 @@ from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import AttemptRecord, EntryId, Task, TaskId, WorkerId
 from dtq.ports.workers import Signal, SignalKind
+from tests.adapters.redis.sent import written
 from tests.factories import (
     NOW,
     WORKER,
@@ -86,14 +87,14 @@ def _stored(fields: dict[str, str]) -> list[str | None]:
 
 @given(task=TASKS)
 def test_what_is_written_reads_back(task: Task) -> None:
-    fields = pairs(changed_fields(None, task))
+    fields = pairs(written(None, task))
 
     assert task == task_of(_stored(fields), task_id=task.task_id, payload=task.payload)
 
 
 @given(before=TASKS, after=TASKS)
 def test_a_change_writes_what_makes_one_task_the_other(before: Task, after: Task) -> None:
-    fields = pairs(changed_fields(None, before)) | pairs(changed_fields(before, after))
+    fields = pairs(written(None, before)) | pairs(written(before, after))
 
     assert after == task_of(_stored(fields), task_id=after.task_id, payload=after.payload)
 
@@ -101,11 +102,11 @@ def test_a_change_writes_what_makes_one_task_the_other(before: Task, after: Task
 def test_a_change_writes_nothing_that_stayed() -> None:
     task = a_task(status=TaskStatus.RUNNING)
 
-    assert ["attempt", "2", "version", "new"] == changed_fields(task, replace(task, attempt=2, version="new"))
+    assert ["attempt", "2", "version", "new"] == written(task, replace(task, attempt=2, version="new"))
 
 
 def test_the_payload_is_not_among_the_fields() -> None:
-    assert "payload" not in pairs(changed_fields(None, a_task(payload='{"secret": 1}')))
+    assert "payload" not in pairs(written(None, a_task(payload='{"secret": 1}')))
 
 
 def test_no_record_is_no_task() -> None:
@@ -141,7 +142,7 @@ DEEP = "[" * 100_000
 )
 def test_a_record_that_somebody_spoiled_is_said_to_be_unreadable(field: str, text: str) -> None:
     task = a_task(task_id=TaskId(f"{6:032x}"))
-    fields = pairs(changed_fields(None, task)) | {field: text}
+    fields = pairs(written(None, task)) | {field: text}
 
     with pytest.raises(UnreadableRecord, match=task.task_id) as raised:
         task_of(_stored(fields), task_id=task.task_id)
@@ -167,7 +168,7 @@ def test_a_record_that_somebody_spoiled_is_said_to_be_unreadable(field: str, tex
 )
 def test_what_is_wrong_names_its_field_and_shows_what_it_is(field: str, text: str, why: str) -> None:
     task = a_task(task_id=TaskId(f"{6:032x}"))
-    fields = pairs(changed_fields(None, task)) | {field: text}
+    fields = pairs(written(None, task)) | {field: text}
 
     with pytest.raises(UnreadableRecord) as raised:
         task_of(_stored(fields), task_id=task.task_id)
@@ -177,7 +178,7 @@ def test_what_is_wrong_names_its_field_and_shows_what_it_is(field: str, text: st
 
 def test_a_record_that_lacks_a_field_is_said_to_be_unreadable() -> None:
     task = a_task()
-    fields = pairs(changed_fields(None, task))
+    fields = pairs(written(None, task))
     del fields["created_at"]
 
     with pytest.raises(UnreadableRecord, match=task.task_id):
@@ -188,7 +189,7 @@ def test_a_record_that_lacks_a_field_is_said_to_be_unreadable() -> None:
 def test_every_id_that_a_stream_gives_is_read(entry_id: str) -> None:
     task = a_task(entry_id=EntryId(entry_id), payload=None)
 
-    assert task == task_of(_stored(pairs(changed_fields(None, task))), task_id=task.task_id)
+    assert task == task_of(_stored(pairs(written(None, task))), task_id=task.task_id)
 
 
 def test_an_event_has_the_members_of_the_contract_in_their_order() -> None:

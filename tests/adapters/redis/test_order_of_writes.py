@@ -6,9 +6,6 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from dtq.adapters.redis.envelope import Envelope
-from dtq.adapters.redis.keys import Keyspace
-from dtq.adapters.redis.steps import Move, Writer
 from dtq.domain import lifecycle
 from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy, finish
@@ -16,9 +13,10 @@ from dtq.domain.outcome import Outcome
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 from dtq.ports.backend import BackendOptions
+from tests.adapters.redis.sent import new_forms, sent
 from tests.factories import NOW, OPERATOR, a_change, a_fault, a_success, a_task, a_token
 
-KEYS = Keyspace("dtq")
+FORMS = new_forms(BackendOptions())
 RECORD = "HSET task"
 NEW_HOME = ("XADD stream", "ZADD retry", "XADD dead-letter", "SET result", "SET idempotency")
 TELLING = ("XADD audit", "PUBLISH events")
@@ -28,11 +26,7 @@ OLD_HOME = ("ZREM retry", "XDEL stream", "XACK stream", "XDEL dead-letter")
 def commands_of(change: object) -> list[str]:
     """Each command of a change in order, with the kind of key that it touches."""
     assert isinstance(change, Change)
-    envelope = Envelope()
-    steps = Writer(envelope, keys=KEYS, options=BackendOptions()).steps(Move(change))
-    envelope.add(steps=steps)
-    keys = dict(enumerate(envelope.keys, 1))
-    return [f"{command[0]} {kind_of(keys[int(str(command[1]))])}" for command, *_ in steps]
+    return [f"{command} {kind_of(str(key))}" for command, key, *_ in sent(change, forms=FORMS).steps]
 
 
 def kind_of(key: str) -> str:

@@ -7,14 +7,13 @@ from importlib.resources import files
 import pytest
 
 from dtq.adapters.redis.client import Client
-from dtq.adapters.redis.envelope import Envelope
 from dtq.adapters.redis.keys import Keyspace
-from dtq.adapters.redis.steps import Move, Writer
 from dtq.adapters.redis.trials import needs, rule_of
 from dtq.domain.change import Change
 from dtq.domain.errors import BrokerRefused
 from dtq.ports.answers import Applied, Broken
 from dtq.ports.backend import BackendOptions
+from tests.adapters.redis.sent import new_forms, sent
 from tests.contract.kinds import KINDS, prepared
 from tests.contract.redis_harness import RedisHarness, open_restricted_harness
 from tests.contract.steps import LEADER, held_lease, now, run, seconds, submit, write
@@ -116,18 +115,13 @@ async def test_keys_and_channels_that_are_out_of_reach_are_named(user: User) -> 
 
 def _writes(harness: RedisHarness, change: Change) -> set[str]:
     """The commands of a change's steps, and those that decide whether one of them is left out."""
-    envelope = Envelope()
-    steps = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options).steps(Move(change))
-    guards = [guard for _, *rest in steps for guard in rest]
-    commands = [command for command, *_ in steps] + [guard[2][0] for guard in guards]
-    return {str(command[0]).lower() for command in commands}
+    act = sent(change, forms=new_forms(harness.options))
+    reads = [command for guard in act.own_guards for command in guard[2:]]
+    return {str(command[0]).lower() for command in [*act.steps, *reads]}
 
 
 def _keys(harness: RedisHarness, change: Change) -> set[str]:
-    envelope = Envelope()
-    writer = Writer(envelope, keys=Keyspace(harness.options.key_prefix), options=harness.options)
-    envelope.add(steps=writer.steps(Move(change)))
-    return set(envelope.keys)
+    return sent(change, forms=new_forms(harness.options)).keys
 
 
 @pytest.mark.parametrize("kind", KINDS)

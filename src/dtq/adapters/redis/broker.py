@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from dtq.adapters.redis import ready, schedule, store
+from dtq.adapters.redis.description import Forms
 from dtq.adapters.redis.link import Link
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change
@@ -18,15 +19,16 @@ class RedisBroker:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._forms = Forms(link.keys, options=link.options)
 
     async def load(self, task_id: TaskId) -> Task | None:
         return await store.load(self._link, task_id)
 
     async def create(self, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
-        return await store.create(self._link, admissions, limits=limits)
+        return await store.create(self._link, self._forms, admissions, limits=limits)
 
     async def commit(self, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
-        return await store.commit(self._link, changes)
+        return await store.commit(self._link, self._forms, changes)
 
     async def recent(self, *, queue: QueueName | None, status: TaskStatus | None, limit: int) -> Recent:
         return await store.recent(self._link, queue=queue, status=status, limit=limit)

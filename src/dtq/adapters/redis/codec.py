@@ -5,7 +5,7 @@ This is on the path of every delivery, so the tables are made once, and of a cha
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import compress
 from operator import is_not
 from typing import Annotated, Any, Final
@@ -45,7 +45,7 @@ class UnreadableRecord(BrokerRefused):
         self.why = why
 
 
-class _Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """An attempt record as JSON."""
 
     attempt: Annotated[int, msgspec.Meta(ge=0, le=HIGHEST_ATTEMPTS)]
@@ -58,11 +58,8 @@ class _Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry_delay_ms: int | None = None
 
 
+_NO_FAILURE: Final = (None, "", False)
 _attempts: Final = msgspec.json.Decoder(tuple[_Attempt, ...])
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def _flag(value: object) -> str:
@@ -74,16 +71,16 @@ def is_set(text: str) -> bool:
     return text == "1"
 
 
-def _moment_text(value: Any) -> str:
-    return "" if value is None else str(milliseconds(value))
+def _moment_text(value: datetime) -> str:
+    return str(milliseconds(value))
 
 
 def _moment(text: str) -> Any:
     return moment(int(text))
 
 
-def _duration_text(value: timedelta | None) -> str:
-    return "" if value is None else str(value // _MILLISECOND)
+def _duration_text(value: timedelta) -> str:
+    return str(value // _MILLISECOND)
 
 
 def _duration(text: str) -> timedelta:
@@ -113,15 +110,17 @@ def _history(text: str) -> tuple[AttemptRecord, ...]:
 
 def _written(record: AttemptRecord) -> _Attempt:
     failure = record.failure
+    error_class, error_message, is_retryable = _NO_FAILURE if failure is None else astuple(failure)
+    # by position: names would take longer than the rest
     return _Attempt(
-        attempt=record.attempt,
-        finished_at=milliseconds(record.finished_at),
-        started_at=None if record.started_at is None else milliseconds(record.started_at),
-        worker_id=record.worker_id,
-        error_class=None if failure is None else failure.error_class,
-        error_message="" if failure is None else failure.error_message,
-        retryable=failure is not None and failure.retryable,
-        retry_delay_ms=None if record.retry_delay is None else record.retry_delay // _MILLISECOND,
+        record.attempt,
+        milliseconds(record.finished_at),
+        None if record.started_at is None else milliseconds(record.started_at),
+        record.worker_id,
+        error_class,
+        error_message,
+        is_retryable,
+        None if record.retry_delay is None else record.retry_delay // _MILLISECOND,
     )
 
 
@@ -153,13 +152,13 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any
     "available_at": ("available_at", _moment_text, _moment),
     "status": ("status", str, _STATUSES.__getitem__),
     "metadata": ("metadata", str, str),
-    "idempotency_key": ("idempotency_key", _text, str),
+    "idempotency_key": ("idempotency_key", str, str),
     "ttl_at": ("ttl_at", _moment_text, _moment),
     "attempt": ("attempt", str, int),
     "started_at": ("started_at", _moment_text, _moment),
     "finished_at": ("finished_at", _moment_text, _moment),
     "duration": ("duration_ms", _duration_text, _duration),
-    "worker_id": ("worker_id", _text, str),
+    "worker_id": ("worker_id", str, str),
     "retry_delay": ("retry_delay_ms", _duration_text, _duration),
     "cancel_requested": ("cancel_requested", _flag, is_set),
     "result_truncated": ("result_truncated", _flag, is_set),
@@ -168,11 +167,14 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any
     "previous_attempts": ("previous_attempts", _history_text, _history),
     "previous_attempts_dropped": ("previous_attempts_dropped", str, int),
     "discarded": ("discarded", _flag, is_set),
-    "entry_id": ("entry_id", _text, _entry_id),
-    "lease": ("lease", _text, str),
-    "dlq_entry_id": ("dlq_entry_id", _text, _entry_id),
+    "entry_id": ("entry_id", str, _entry_id),
+    "lease": ("lease", str, str),
+    "dlq_entry_id": ("dlq_entry_id", str, _entry_id),
 }
-"""Each attribute of a task with its field and how to write and read that; payload and failure are beside it."""
+"""Each attribute of a task with its field and how to write and read that; payload and failure are beside it.
+
+What is absent, which is '', is neither written nor read by these.
+"""
 
 _FAILURE: Final = ("error_class", "error_message", "retryable")
 
@@ -195,22 +197,18 @@ _POSITIONS: Final = range(len(Task.__struct_fields__))
 _NOTHING: Final = (None,) * len(_POSITIONS)
 
 
-def _failure_fields(failure: Failure | None) -> tuple[str, ...]:
-    if failure is None:
-        return ("error_class", "", "error_message", "", "retryable", "")
-    error_class, error_message, retryable = _FAILURE
-    return (error_class, failure.error_class, error_message, failure.error_message, retryable, _flag(failure.retryable))
+def _of_failure(name: str, write: Callable[[Any], str]) -> Callable[[Failure], str]:
+    return lambda failure: write(getattr(failure, name))
 
 
-_UNNAMED: Final[Mapping[str, Callable[[Any], tuple[str, ...]]]] = {
-    "payload": lambda _: (),
-    "failure": _failure_fields,
+_BESIDE: Final[Mapping[str, Sequence[tuple[str, Callable[[Any], str]]]]] = {
+    "payload": (),
+    "failure": [(name, _of_failure(name, _flag if name == "retryable" else str)) for name in _FAILURE],
 }
-_WRITERS: Final[Sequence[tuple[str, Callable[[Any], Any]]]] = tuple(
-    _FIELDS[attribute][:2] if attribute in _FIELDS else ("", _UNNAMED[attribute])
-    for attribute in Task.__struct_fields__
+_COLUMNS: Final[Sequence[Sequence[tuple[str, Callable[[Any], str]]]]] = tuple(
+    [_FIELDS[attribute][:2]] if attribute in _FIELDS else _BESIDE[attribute] for attribute in Task.__struct_fields__
 )
-"""Each attribute of a task with its field and how to write that; without a field, with what writes them all."""
+"""For each attribute of a task its fields, each with how to write that."""
 
 
 def task_of(values: Values | None, *, task_id: str, payload: str | None = None) -> Task | None:
@@ -274,15 +272,23 @@ def _shown(text: str) -> str:
     return f'"{clean(text, limit=_MAX_SHOWN)}{"..." if len(text) > _MAX_SHOWN else ""}"'
 
 
-def changed_fields(before: Task | None, after: Task) -> list[str]:
-    """Return field names and values, in turn, of what is not the same in both; without payload, all that is there.
+def compared(before: Task | None, after: Task) -> bytes:
+    """Tell of each attribute whether it is another one in *after*; without *before*, whether it is there at all.
 
     Where nothing is stored yet, absent values are left out: a missing field reads as ''.
     """
-    flat: list[str] = []
-    values = astuple(after)
-    is_new = map(is_not, values, _NOTHING if before is None else astuple(before))
-    for position in compress(_POSITIONS, is_new):
-        field, write = _WRITERS[position]
-        flat += (field, write(values[position])) if field else write(values[position])
-    return flat
+    return bytes(map(is_not, astuple(after), _NOTHING if before is None else astuple(before)))
+
+
+class ChangedFields:
+    """The fields of the attributes that a comparison found to be others, without the payload."""
+
+    def __init__(self, changed: bytes) -> None:
+        found = [(name, (at, write)) for at in compress(_POSITIONS, changed) for name, write in _COLUMNS[at]]
+        self.names: Final = tuple(name for name, _ in found)
+        self._writers: Final = tuple(writer for _, writer in found)
+
+    def texts(self, task: Task) -> list[str]:
+        """Return what a task has in these fields, in their order."""
+        values = astuple(task)
+        return ["" if values[at] is None else write(values[at]) for at, write in self._writers]

@@ -4,9 +4,11 @@ Most acts of a call are of few forms, which differ in some texts and keys only. 
 written once a process; an act is a flat list of what is its own. The layout is in commit.lua.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -39,10 +41,7 @@ Count: TypeAlias = tuple[str, int]
 Guard: TypeAlias = tuple[Any, ...]
 Step: TypeAlias = tuple[Command] | tuple[Command, Guard]
 
-_Form: TypeAlias = tuple[int, int, tuple[Guard, ...], tuple[Step, ...]]
-
 Item = TypeVar("Item")
-Note = TypeVar("Note")
 
 _HEAD: Final = 3
 """How many members of an act come before its keys: its form, version and token."""
@@ -72,16 +71,30 @@ def below(limit: int, counts: Sequence[Count], *, unless: Command | None = None)
     return ("below", limit, tuple(counts), *(() if unless is None else (unless,)))
 
 
+class Written:
+    """A form as commit.lua reads it. Each is one of its own: another of the same text is sent beside it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: bytes) -> None:
+        self.text = msgspec.Raw(text)
+
+
 class Envelope:
-    """Acts on their way to the server. Numbers stand for the keys and texts of the act that is added next."""
+    """Acts on their way to the server. Numbers stand for the keys and texts of the act that is added next.
+
+    ``needs_memory`` tells whether a server without free memory is to refuse them all.
+    """
 
     def __init__(self) -> None:
         self._acts: list[Sequence[object]] = []
-        self._forms: dict[_Form, int] = {}
-        self._keys: dict[str, int] = {}
+        # each numbers what it is asked for, from 1
+        self._forms: defaultdict[Written, int] = defaultdict(count(1).__next__)
+        self._keys: defaultdict[str, int] = defaultdict(count(1).__next__)
         self._act_keys: dict[str, int] = {}
         self._act_texts: list[str] = []
         self._bytes = 0
+        self.needs_memory = False
 
     @property
     def keys(self) -> Sequence[str]:
@@ -124,21 +137,23 @@ class Envelope:
         token: str = "",
     ) -> None:
         """Add one act; with a *record* it needs the *version* that this must hold, and the *token* it brings."""
-        form = (record, len(self._act_keys), tuple(guards), tuple(steps))
-        number = self._forms.setdefault(form, len(self._forms) + 1)
-        keys = [self._keys.setdefault(name, len(self._keys) + 1) for name in self._act_keys]
-        self._acts.append((number, version, token, *keys, *self._act_texts))
-        self._bytes += sum(map(len, self._act_texts))
+        form = written(record, len(self._act_keys), tuple(guards), tuple(steps))
+        self.put(form, keys=self._act_keys, texts=self._act_texts, version=version, token=token)
         self._act_keys, self._act_texts = {}, []
+
+    def put(self, form: Written, *, keys: Iterable[str], texts: Sequence[str], version: str, token: str) -> None:
+        """Add one act of a form that is written already, by its keys and texts in the order of their numbers."""
+        self._acts.append((self._forms[form], version, token, *map(self._keys.__getitem__, keys), *texts))
+        self._bytes += len("".join(texts))
 
     def arguments(self, names: bytes) -> list[Sent]:
         """Return the script's arguments; *names* are the fields of a snapshot."""
-        forms = [_written(*form) for form in self._forms]
+        forms = [form.text for form in self._forms]
         return [_encode((forms, self._acts)), names, TOKENS_REMEMBERED]
 
 
 @lru_cache(maxsize=FORMS_KNOWN)
-def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> msgspec.Raw:
+def written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> Written:
     """Write a form for commit.lua: each command with the places in it that an act fills, and from where in the act."""
 
     def place(number: int) -> int:
@@ -169,19 +184,21 @@ def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Ste
         texts = tuple(text if isinstance(text, str) else place(text) for text in bound)
         return (kind, texts, tuple(map(command, reads)))
 
-    written = [(command(step[0]), *map(guard, step[1:])) for step in steps]
-    return msgspec.Raw(_encode((place(record) if record else 0, tuple(map(guard, guards)), written)))
+    made = [(command(step[0]), *map(guard, step[1:])) for step in steps]
+    return Written(_encode((place(record) if record else 0, tuple(map(guard, guards)), made)))
 
 
 def envelopes(
-    items: Iterable[Item], add: Callable[[Envelope, Item], Note]
-) -> Iterator[tuple[Envelope, list[tuple[Item, Note]]]]:
-    """Put one act an item into as few envelopes as hold them, each returned with its items and what *add* noted."""
-    envelope, batch = Envelope(), list[tuple[Item, Note]]()
+    items: Iterable[Item], add: Callable[[Envelope, Item], None]
+) -> Iterator[tuple[Envelope, Sequence[Item]]]:
+    """Put one act an item into as few envelopes as hold them, each returned with its items."""
+    envelope = Envelope()
+    batch: list[Item] = []
     for item in items:
         if envelope.is_full:
             yield envelope, batch
             envelope, batch = Envelope(), []
-        batch.append((item, add(envelope, item)))
+        add(envelope, item)
+        batch.append(item)
     if batch:
         yield envelope, batch

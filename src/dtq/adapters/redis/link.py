@@ -33,9 +33,9 @@ class Link(Struct, frozen=True, kw_only=True):
         """Return who writes steps into *envelope*."""
         return Writer(envelope, keys=self.keys, options=self.options)
 
-    async def send(self, envelope: Envelope, *, admits: bool = False) -> Sequence[Reply]:
-        """Have the acts made, and return one answer of commit.lua each; *admits* needs memory to be free."""
-        wanted = ADMIT if admits else COMMIT
+    async def send(self, envelope: Envelope) -> Sequence[Reply]:
+        """Have the acts made, and return one answer of commit.lua each."""
+        wanted = ADMIT if envelope.needs_memory else COMMIT
         answers: Sequence[Reply] = await self.scripts.run(
             wanted, keys=envelope.keys, arguments=envelope.arguments(SNAPSHOT_NAMES)
         )

@@ -1,22 +1,23 @@
 """Changes made real, and tasks read back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 from dtq.adapters.redis.client import WRONG_TYPE, Rejected, Reply, checked
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT, UnreadableRecord, Values, task_of
-from dtq.adapters.redis.envelope import Answered, Envelope, Guard, envelopes
-from dtq.adapters.redis.guards import admission_guards, requirements
+from dtq.adapters.redis.description import Forms
+from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
+from dtq.adapters.redis.forms import Form, Meaning
 from dtq.adapters.redis.keys import MAX_RECENT
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.steps import Move
-from dtq.adapters.redis.wire import json_text, read_record
+from dtq.adapters.redis.moves import Move
+from dtq.adapters.redis.wire import read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
 from dtq.domain.errors import RecordUnreadable
-from dtq.domain.idempotency import record_of
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import NO_VERSION, QueueName, Task, TaskId
+from dtq.domain.task import QueueName, Task, TaskId
 from dtq.ports.answers import (
     Admission,
     Already,
@@ -37,52 +38,24 @@ _STATUSES: Final = frozenset(TaskStatus)
 CHUNK: Final = 500
 """How many tasks a listing looks at in one trip."""
 
-Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Meaning = TypeVar("Meaning")
-"""What it means for the caller that a guard refuses."""
 
-_Guards: TypeAlias = Sequence[tuple[Meaning, Guard]]
-_Note: TypeAlias = tuple[Move, _Guards[Meaning]]
-"""What is kept of an item that was sent until its answer is read."""
-
-# named here, since the annotations of an inner function are evaluated at each call of the outer one
-_LimitGuards: TypeAlias = _Guards[LimitName | None]
-_LimitNote: TypeAlias = _Note[LimitName | None]
-_RequirementGuards: TypeAlias = _Guards[Requirement]
-_RequirementNote: TypeAlias = _Note[Requirement]
+_Plain: TypeAlias = Applied | Already | Conflict | Broken
 
 
-async def create(link: Link, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
+async def create(
+    link: Link, forms: Forms, admissions: Sequence[Admission], *, limits: BrokerLimits
+) -> Sequence[CreateAnswer]:
     """Bring tasks into being, as the port promises."""
-    bounds: dict[LimitName, int] = {
-        "queue_full": limits.queue_depth,
-        "schedule_full": limits.scheduled,
-        "too_many_queues": limits.queues,
-    }
-
-    def add(envelope: Envelope, admission: Admission) -> _LimitNote:
-        record = record_of(admission.change)
-        text = None if record is None else json_text(record)
-        guards = admission_guards(envelope, link.keys, admission, limits=limits, record=text)
-        return _add(link, envelope, admission.change, guards)
-
-    def read(reply: Reply, move: Move, guards: _LimitGuards) -> CreateAnswer:
-        return _plain(reply, move) or _not_admitted(reply, guards, bounds)
-
-    return await _send_all(link, admissions, add=add, read=read, admits=lambda _: True)
+    moves = [Move(admission.change, replaces=admission.replaces) for admission in admissions]
+    acts = [(move, forms.of_admission(move, limits=limits)) for move in moves]
+    return await _send_all(link, acts, otherwise=partial(_not_admitted, limits=limits))
 
 
-async def commit(link: Link, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
+async def commit(link: Link, forms: Forms, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
     """Make changes real, as the port promises; with a new life among them, all of one trip need free memory."""
-
-    def add(envelope: Envelope, change: Change) -> _RequirementNote:
-        return _add(link, envelope, change, requirements(envelope, link.keys, change))
-
-    def read(reply: Reply, move: Move, guards: _RequirementGuards) -> CommitAnswer:
-        return _plain(reply, move) or _refused(reply, move, guards)
-
-    return await _send_all(link, changes, add=add, read=read, admits=lambda change: change.revives)
+    moves = [Move(change) for change in changes]
+    return await _send_all(link, [(move, forms.of_change(move)) for move in moves], otherwise=_refused)
 
 
 async def load(link: Link, task_id: TaskId) -> Task | None:
@@ -177,41 +150,33 @@ def readable(values: Values, *, task_id: str, payload: str | None = None) -> Tas
         return None
 
 
-def _add(link: Link, envelope: Envelope, change: Change, guards: _Guards[Meaning]) -> _Note[Meaning]:
-    move = Move(change)
-    envelope.add(
-        record=envelope.key(link.keys.task(change.after.task_id)),
-        version=NO_VERSION if move.stored is None else move.stored.version,
-        token=change.after.version,
-        guards=[guard for _, guard in guards],
-        steps=link.writer(envelope).steps(move),
-    )
-    return move, guards
-
-
 async def _send_all(
     link: Link,
-    items: Sequence[Item],
+    acts: Sequence[tuple[Move, Form[Move, Meaning]]],
     *,
-    add: Callable[[Envelope, Item], _Note[Meaning]],
-    read: Callable[[Reply, Move, _Guards[Meaning]], Answer],
-    admits: Callable[[Item], bool],
-) -> list[Answer]:
-    answers: list[Answer] = []
-    for envelope, batch in envelopes(items, add):
-        replies = await link.send(envelope, admits=any(admits(item) for item, _ in batch))
-        answers += [read(reply, move, guards) for reply, (_, (move, guards)) in zip(replies, batch, strict=True)]
+    otherwise: Callable[[Reply, Move, Sequence[Meaning]], Answer],
+) -> list[_Plain | Answer]:
+    """Have acts made; *otherwise* reads the answer of one that a guard refused, by the meanings of its guards."""
+    answers: list[_Plain | Answer] = []
+    for envelope, batch in envelopes(acts, _fill):
+        for reply, (move, form) in zip(await link.send(envelope), batch, strict=True):
+            answers.append(_plain(reply, move) or otherwise(reply, move, form.meanings))
     return answers
 
 
-def _plain(reply: Reply, move: Move) -> Applied | Already | Conflict | Broken | None:
+def _fill(envelope: Envelope, act: tuple[Move, Form[Move, Meaning]]) -> None:
+    move, form = act
+    form.fill(envelope, move, version=move.version, token=move.after.version)
+
+
+def _plain(reply: Reply, move: Move) -> _Plain | None:
     """Read an answer of commit.lua; None where a guard refused, which means different things to different callers."""
     code, first, *rest = reply
     try:
         match code:
             case Answered.MADE:
                 # the step that may be left out is the one that writes the idempotency record
-                return Applied(move.made(first), detached=bool(rest[0]))
+                return Applied(move.made(first), bool(rest[0]))
             case Answered.KNOWN:
                 return Already(task_of(first, task_id=move.change.after.task_id))
             case Answered.MOVED:
@@ -224,18 +189,30 @@ def _plain(reply: Reply, move: Move) -> Applied | Already | Conflict | Broken | 
         return Broken(str(error))
 
 
-def _refused(reply: Reply, move: Move, guards: _Guards[Requirement]) -> Refused | Broken:
+def _refused(reply: Reply, move: Move, meanings: Sequence[Requirement]) -> Refused | Broken:
     _, number, _, snapshot = reply
-    requirement, _ = guards[number - 1]
+    requirement = meanings[number - 1]
     try:
         return Refused(requirement=requirement, task=task_of(snapshot, task_id=move.change.after.task_id))
     except UnreadableRecord as error:
         return Broken(str(error))
 
 
-def _not_admitted(reply: Reply, guards: _Guards[LimitName | None], bounds: Mapping[LimitName, int]) -> KeyTaken | Full:
-    _, number, found, _ = reply
-    limit, _ = guards[number - 1]
+def _not_admitted(
+    reply: Reply, _: Move, meanings: Sequence[LimitName | None], *, limits: BrokerLimits
+) -> KeyTaken | Full:
+    number, found = reply[1:3]
+    limit = meanings[number - 1]
     if limit is not None:
-        return Full(reason=limit, value=int(found), limit=bounds[limit])
+        return Full(reason=limit, value=int(found), limit=_bound(limit, limits))
     return KeyTaken(record=read_record(found), text=found)
+
+
+def _bound(limit: LimitName, limits: BrokerLimits) -> int:
+    match limit:
+        case "queue_full":
+            return limits.queue_depth
+        case "schedule_full":
+            return limits.scheduled
+        case "too_many_queues":
+            return limits.queues

@@ -61,6 +61,11 @@ def record_prefix(task_id: TaskId) -> str:
     return f'{{"task_id":{_encode(task_id).decode()}'
 
 
+def record_end(task_id: TaskId) -> str:
+    """Return at which byte that prefix ends."""
+    return str(len(record_prefix(task_id).encode()) - 1)
+
+
 def audit_fields(entry: AuditEntry) -> dict[str, str]:
     """Write an audit entry as stream fields."""
     return {
