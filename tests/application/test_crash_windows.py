@@ -7,6 +7,7 @@ import pytest
 from dtq.adapters.memory import ManualClock
 from dtq.application.backoff import Backoff
 from dtq.application.reaping import Reaping
+from dtq.application.settings import ExitCode
 from dtq.domain.status import TaskStatus
 from dtq.domain.workers import WorkerStatus
 from tests.application import handlers
@@ -217,3 +218,21 @@ async def test_a_retry_is_spread_to_both_sides_of_its_delay(
     task = await world.task(await world.submit("fail", payload='{"error": "retryable"}'))
 
     assert timedelta(milliseconds=milliseconds) == task.retry_delay
+
+
+async def test_who_ends_at_once_hands_nothing_back_any_more(world: World) -> None:
+    staff = await world.hire(drain_timeout=timedelta(seconds=1))
+    await world.submit("hold")
+    staff.stop()
+    await world.advance(0.5)
+    staff.link.stall("owned")
+    await world.advance(1)
+    assert not staff.life.done()
+
+    staff.stop()
+    await world.settle()
+    staff.link.go_on()
+    await world.settle()
+
+    assert ExitCode.WORK_LEFT == staff.life.result()
+    assert 0 == staff.link.calls["release"]

@@ -283,21 +283,3 @@ async def test_an_idle_worker_with_a_silent_broker_ends_two_seconds_after_its_li
     assert staff.life.done()
     assert ExitCode.WORK_LEFT == staff.life.result()
     assert {"TimeoutError"} == {note["error"] for note in staff.notes.of("drain_incomplete")}
-
-
-async def test_who_ends_at_once_hands_nothing_back_any_more(world: World) -> None:
-    staff = await world.hire(drain_timeout=timedelta(seconds=1))
-    await world.submit("hold")
-    staff.stop()
-    await world.advance(0.5)
-    staff.link.stall("owned")
-    await world.advance(1)
-    assert not staff.life.done()
-
-    staff.stop()
-    await world.settle()
-    staff.link.go_on()
-    await world.settle()
-
-    assert ExitCode.WORK_LEFT == staff.life.result()
-    assert 0 == staff.link.calls["release"]

@@ -195,9 +195,9 @@ async def test_keep_alive_makes_no_record(harness: Harness) -> None:
     assert bare(task) == bare(await stored(harness, task.task_id))
 
 
-async def _read_and_lose(harness: Harness, *, worker: WorkerId) -> None:
+async def _read_and_lose(harness: Harness, *, worker: WorkerId, priority: int = 5) -> None:
     """Make a worker known to a queue, without anything that it owns."""
-    task = await submit(harness)
+    task = await submit(harness, priority=priority)
     await take(harness, worker=worker)
     await cancel(harness, task)
 
@@ -225,14 +225,10 @@ async def test_consumers_that_own_something_are_kept_and_lose_nothing(harness: H
 
 @pytest.mark.parametrize("emptied", [9, 0])
 async def test_consumers_that_own_something_of_one_priority_are_kept_in_all(harness: Harness, emptied: int) -> None:
-    done = await submit(harness, priority=emptied)
-    await take(harness, worker=WORKER)
-    await cancel(harness, done)
-    task = await submit(harness, priority=5)
-    await take(harness, worker=WORKER)
+    await _read_and_lose(harness, worker=WORKER, priority=emptied)
+    task = await run(harness, worker=WORKER)
 
     assert 0 == await harness.backend.upkeep.drop_consumers(QUEUE, alive=())
-
     assert [task.receipt] == list(await harness.backend.broker.owned(QUEUE, worker=WORKER))
 
 
