@@ -24,8 +24,12 @@ local call, KEYS, unpack = redis.call, KEYS, unpack
 local remembered = tonumber(ARGV[3])
 local names
 local may, permitted = redis.acl_check_cmd, {}
+local numerals = {}
 -- of the act that is being made
 local act, record, tokens, replies
+-- What the last command that read a key whole read of it. Nobody else writes meanwhile, so that it holds until an act
+-- of this call touches the key.
+local reader_of, reading_of = {}, {}
 
 local function snapshot()
   if not record then return false end
@@ -33,24 +37,40 @@ local function snapshot()
   return call('HMGET', record, unpack(names))
 end
 
--- An array counts as its length, nothing as the empty text, an error as its code.
-local function text_of(reply)
-  if type(reply) == 'table' then
-    if reply.err then return string.match(reply.err, '^%S+') end
-    return reply.ok or tostring(#reply)
+local function numeral(number)
+  local text = numerals[number]
+  if not text then
+    text = string.format('%.0f', number)
+    numerals[number] = text
   end
-  if not reply then return '' end
-  if type(reply) == 'number' then return string.format('%.0f', reply) end
-  return reply
+  return text
 end
 
+-- An array counts as its length, nothing as the empty text, an error as its code.
+local function text_of(reply)
+  local kind = type(reply)
+  if kind == 'string' then return reply end
+  if kind == 'number' then return numeral(reply) end
+  if not reply then return '' end
+  if reply.err then return string.match(reply.err, '^%S+') end
+  return reply.ok or numeral(#reply)
+end
+
+-- Each text that is made costs the server as much as it is long, so none is made for each token.
 local function joined()
-  local list, count = act[TOKEN], 1
-  for token in string.gmatch(tokens, '%S+') do
-    if count == remembered then break end
-    list, count = list .. ' ' .. token, count + 1
+  if tokens == '' then return act[TOKEN] end
+  local stop = 0
+  for _ = 2, remembered do
+    stop = string.find(tokens, ' ', stop + 1, true)
+    if not stop then return act[TOKEN] .. ' ' .. tokens end
   end
-  return list
+  return act[TOKEN] .. ' ' .. string.sub(tokens, 1, stop - 1)
+end
+
+local function is_known(token)
+  -- mostly it is in there nowhere, not even as a part of another
+  return string.find(tokens, token, 1, true)
+    and string.find(' ' .. tokens .. ' ', ' ' .. token .. ' ', 1, true)
 end
 
 local function found(wanted)
@@ -62,7 +82,11 @@ end
 -- Fills in what is the act's own. The words are written over by the next act of the form, which fills the same places.
 local function words(command)
   local filled, keys, texts, finds = command[1], command[2], command[3], command[4]
-  for i = 1, #keys, 2 do filled[keys[i]] = KEYS[act[keys[i + 1]]] end
+  for i = 1, #keys, 2 do
+    local key = KEYS[act[keys[i + 1]]]
+    filled[keys[i]] = key
+    if reader_of[key] then reader_of[key] = nil end
+  end
   for i = 1, #texts, 2 do filled[texts[i]] = act[texts[i + 1]] end
   if finds then
     for i = 1, #finds, 2 do filled[finds[i]] = found(finds[i + 1]) end
@@ -70,11 +94,22 @@ local function words(command)
   return filled
 end
 
+local function whole(name, key)
+  if reader_of[key] == name then return reading_of[key] end
+  local reply = redis.pcall(name, key)
+  if type(reply) ~= 'table' then reader_of[key], reading_of[key] = name, reply end
+  return reply
+end
+
 local function read(command)
   if command[1] == 'reply' then return text_of(replies[command[2]]) end
-  local filled = words(command)
-  local reply = redis.pcall(unpack(filled))
-  if type(reply) == 'string' then return reply end
+  local filled, keys, reply = command[1], command[2]
+  if #filled == 2 and keys[1] == 2 then
+    filled[2] = KEYS[act[keys[2]]]
+    reply = whole(filled[1], filled[2])
+  else
+    reply = redis.pcall(unpack(words(command)))
+  end
   -- what may not be read says nothing of the guard: the act stops
   if type(reply) == 'table' and reply.err and not may(unpack(filled)) then error(reply) end
   return text_of(reply)
@@ -84,13 +119,19 @@ end
 local function against(guard)
   if guard[1] == 'among' then
     local text = read(guard[3][1])
-    for _, allowed in ipairs(guard[2]) do
+    local texts = guard[2]
+    for i = 1, #texts do
+      local allowed = texts[i]
       if text == allowed or text == act[allowed] then return nil end
     end
     return text
   end
   local sum, counts = 0, guard[3]
-  for i = 1, #counts, 2 do sum = sum + call(counts[i], KEYS[act[counts[i + 1]]]) end
+  for i = 1, #counts, 2 do
+    local count = whole(counts[i], KEYS[act[counts[i + 1]]])
+    if type(count) == 'table' then error(count) end
+    sum = sum + count
+  end
   if sum < guard[2] or (guard[4] and read(guard[4]) == '1') then return nil end
   return sum
 end
@@ -128,7 +169,7 @@ local function make(form)
   if record then
     local stored = call('HMGET', record, 'version', 'tokens')
     tokens = stored[2] or ''
-    if string.find(' ' .. tokens .. ' ', ' ' .. act[TOKEN] .. ' ', 1, true) then return {KNOWN, snapshot()} end
+    if is_known(act[TOKEN]) then return {KNOWN, snapshot()} end
     if (stored[1] or '') ~= act[VERSION] then return {MOVED, snapshot()} end
   end
   for number = 1, #guards do
