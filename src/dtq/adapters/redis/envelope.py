@@ -7,6 +7,7 @@ written once a process; an act is a flat list of what is its own. The layout is 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -148,28 +149,26 @@ def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Ste
     def command(words: Command) -> tuple[object, ...]:
         if words[0] == FIRST_REPLY[0]:
             return words
-        named, given, found = list[int](), list[int](), list[object]()
+        own, found = list[int](), list[object]()
         for at, word in enumerate(words, 1):
             if isinstance(word, int):
-                (named if word > 0 else given).extend((at, place(word)))
+                own += (at, place(word))
             elif isinstance(word, tuple):
                 found += (at, word)
-        return (
-            tuple(word if isinstance(word, str) else "" for word in words),
-            named,
-            given,
-            *([found] if found else ()),
-        )
+        return (tuple(word if isinstance(word, str) else "" for word in words), own, found or False)
 
     def guard(given: Guard) -> tuple[object, ...]:
         kind, bound, reads, *excuse = given
         if kind == "below":
             counts = [word for name, key in reads for word in (name, place(key))]
-            return (kind, bound, counts, *map(command, excuse))
+            return (kind, bound, counts, *chain.from_iterable(map(command, excuse)))
         texts = tuple(text if isinstance(text, str) else place(text) for text in bound)
-        return (kind, texts, tuple(map(command, reads)))
+        return (kind, texts, *command(*reads))
 
-    written = [(command(step[0]), *map(guard, step[1:])) for step in steps]
+    def step(words: Command, *own: Guard) -> tuple[object, ...]:
+        return (*command(words), *(map(guard, own) if own else (False,)))
+
+    written = list(chain.from_iterable(step(*one) for one in steps))
     return msgspec.Raw(_encode((place(record) if record else 0, tuple(map(guard, guards)), written)))
 
 

@@ -6,13 +6,13 @@
 --          its record must hold, token the version that it brings, its keys are numbers of KEYS.
 -- ARGV[2]  the fields of a snapshot (msgpack); ARGV[3] how many tokens a record remembers.
 -- A form   {record, guards, steps}; record is the place in an act of the key of its task, 0 for an act on no task.
--- A guard  {'among', texts, {command}}: what the command reads is one of the texts, numbers being places in the act;
---          {'below', limit, counts, command?}: counts {command, place of a key, ..} add up to less; what the last one
---          reads excuses if it is 1.
--- A step   {command, guard?}: it is left out where its guard does not hold.
--- A command {words, keys, texts, finds?}: the words, and for those of an act's own the place in the words and in the
---          act, in turn; a find is {'field', name}: from the record; {'reply', n}: of the n-th step; {'tokens'}: those
---          that the record will remember. In a guard also {'reply', n} alone.
+-- A guard  {'among', texts, command..}: what the command reads is one of the texts, numbers being places in the act;
+--          {'below', limit, counts, command..}: counts {command, place of a key, ..} add up to less; what the last one,
+--          if there is one, reads excuses if it is 1.
+-- Steps    {command.., guard, ..}: each is left out where its guard does not hold; false is none.
+-- Command  words, places, finds: the words; for those of an act's own the place in the words and in the act, in turn;
+--          in the same way those that are found: {'field', name} is from the record; {'reply', n} of the n-th step;
+--          {'tokens'} those that the record will remember; false is none. In a guard also 'reply', n.
 -- Reply    seconds, microseconds, and one answer an act: {1, reply of the first step, steps left out} made; {2, snapshot} its token
 --          is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused; {5, reason} stopped.
 
@@ -26,7 +26,8 @@ local names
 local may, permitted = redis.acl_check_cmd, {}
 local numerals = {}
 -- of the act that is being made
-local act, record, tokens, replies
+local act, record, tokens
+local replies = {}
 -- What the last command that read a key whole read of it. Nobody else writes meanwhile, so that it holds until an act
 -- of this call touches the key.
 local reader_of, reading_of = {}, {}
@@ -79,19 +80,22 @@ local function found(wanted)
   return joined()
 end
 
--- Fills in what is the act's own. The words are written over by the next act of the form, which fills the same places.
-local function words(command)
-  local filled, keys, texts, finds = command[1], command[2], command[3], command[4]
-  for i = 1, #keys, 2 do
-    local key = KEYS[act[keys[i + 1]]]
-    filled[keys[i]] = key
-    if reader_of[key] then reader_of[key] = nil end
+-- Fills in what is the act's own: a number in an act is that of a key. The words are written over by the next act of
+-- the form, which fills the same places.
+local function filled(words, places, finds)
+  for i = 1, #places, 2 do
+    local own = act[places[i + 1]]
+    local key = KEYS[own]
+    if key then
+      own = key
+      if reader_of[key] then reader_of[key] = nil end
+    end
+    words[places[i]] = own
   end
-  for i = 1, #texts, 2 do filled[texts[i]] = act[texts[i + 1]] end
   if finds then
-    for i = 1, #finds, 2 do filled[finds[i]] = found(finds[i + 1]) end
+    for i = 1, #finds, 2 do words[finds[i]] = found(finds[i + 1]) end
   end
-  return filled
+  return words
 end
 
 local function whole(name, key)
@@ -101,24 +105,25 @@ local function whole(name, key)
   return reply
 end
 
-local function read(command)
-  if command[1] == 'reply' then return text_of(replies[command[2]]) end
-  local filled, keys, reply = command[1], command[2]
-  if #filled == 2 and keys[1] == 2 then
-    filled[2] = KEYS[act[keys[2]]]
-    reply = whole(filled[1], filled[2])
+-- Reads what the command at a place of a guard reads.
+local function read(guard, at)
+  local words, places, reply = guard[at], guard[at + 1]
+  if words == 'reply' then return text_of(replies[places]) end
+  if #words == 2 and #places == 2 then
+    words[2] = KEYS[act[places[2]]]
+    reply = whole(words[1], words[2])
   else
-    reply = redis.pcall(unpack(words(command)))
+    reply = redis.pcall(unpack(filled(words, places, guard[at + 2])))
   end
   -- what may not be read says nothing of the guard: the act stops
-  if type(reply) == 'table' and reply.err and not may(unpack(filled)) then error(reply) end
+  if type(reply) == 'table' and reply.err and not may(unpack(words)) then error(reply) end
   return text_of(reply)
 end
 
 -- Answers nil where the guard holds, and what it found where it does not.
 local function against(guard)
   if guard[1] == 'among' then
-    local text = read(guard[3][1])
+    local text = read(guard, 3)
     local texts = guard[2]
     for i = 1, #texts do
       local allowed = texts[i]
@@ -132,40 +137,37 @@ local function against(guard)
     if type(count) == 'table' then error(count) end
     sum = sum + count
   end
-  if sum < guard[2] or (guard[4] and read(guard[4]) == '1') then return nil end
+  if sum < guard[2] or (guard[4] and read(guard, 4) == '1') then return nil end
   return sum
 end
 
--- Asks by name, key and perhaps a second key, once a form: an act is refused whole, or not for its permissions.
-local function ask(command)
-  local filled, keys = command[1], command[2]
-  local name = filled[1]
+-- Asks by name and the first words, once a form: an act is refused whole, or not for its permissions.
+local function ask(words, places)
+  local name = words[1]
   if permitted[name] then return end
-  local first = keys[1] == 2 and KEYS[act[keys[2]]] or filled[2]
+  filled(words, places)
   local is_permitted
-  if keys[3] == 3 then
-    is_permitted = may(name, first, KEYS[act[keys[4]]])
-  elseif first then
-    is_permitted = may(name, first)
+  if words[3] then
+    is_permitted = may(name, words[2], words[3])
   else
-    is_permitted = may(name)
+    is_permitted = may(unpack(words))
   end
   if not is_permitted then error({err = 'NOPERM this user may not run ' .. string.lower(name)}) end
   permitted[name] = true
 end
 
 local function demand(steps)
-  for i = 1, #steps do
-    local command, guard = steps[i][1], steps[i][2]
-    ask(command)
+  for at = 1, #steps, 4 do
+    local guard = steps[at + 3]
+    ask(steps[at], steps[at + 1])
     -- what a step's own guard reads is read between the writes
-    if guard and guard[3][1][1] ~= 'reply' then ask(guard[3][1]) end
+    if guard and guard[3] ~= 'reply' then ask(guard[3], guard[4]) end
   end
 end
 
 local function make(form)
   local guards, steps = form[2], form[3]
-  record, tokens, replies = KEYS[act[form[1]]], '', {}
+  record, tokens = KEYS[act[form[1]]], ''
   if record then
     local stored = call('HMGET', record, 'version', 'tokens')
     tokens = stored[2] or ''
@@ -180,14 +182,15 @@ local function make(form)
     demand(steps)
     form[4] = true
   end
-  local left_out = 0
-  for number = 1, #steps do
-    local step = steps[number]
-    if step[2] and against(step[2]) then
+  local number, left_out = 0, 0
+  for at = 1, #steps, 4 do
+    local guard = steps[at + 3]
+    number = number + 1
+    if guard and against(guard) then
       replies[number] = false
       left_out = left_out + 1
     else
-      replies[number] = call(unpack(words(step[1])))
+      replies[number] = call(unpack(filled(steps[at], steps[at + 1], steps[at + 2])))
     end
   end
   return {MADE, text_of(replies[1]), left_out}
