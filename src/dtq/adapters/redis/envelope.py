@@ -45,9 +45,11 @@ _Form: TypeAlias = tuple[int, int, tuple[Guard, ...], tuple[Step, ...]]
 Item = TypeVar("Item")
 Note = TypeVar("Note")
 
-_HEAD: Final = 3
-"""How many members of an act come before its keys: its form, version and token."""
+_HEAD: Final = 4
+"""How many members of an act come before its keys: its form, length, version and token."""
 
+_SHORT: Final = 15
+_MEDIUM: Final = 65_535
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -128,48 +130,82 @@ class Envelope:
         form = (record, len(self._act_keys), tuple(guards), tuple(steps))
         number = self._forms.setdefault(form, len(self._forms) + 1)
         keys = [self._keys.setdefault(name, len(self._keys) + 1) for name in self._act_keys]
-        self._acts.append((number, version, token, *keys, *self._act_texts))
+        length = _HEAD + len(keys) + len(self._act_texts)
+        self._acts.append((number, length, version, token, *keys, *self._act_texts))
         self._bytes += sum(map(len, self._act_texts))
         self._act_keys, self._act_texts = {}, []
 
     def arguments(self, names: bytes) -> list[Sent]:
         """Return the script's arguments; *names* are the fields of a snapshot."""
         forms = [_written(*form) for form in self._forms]
-        return [_encode((forms, self._acts)), names, TOKENS_REMEMBERED]
+        return [_encode(forms), _bare(list(chain.from_iterable(self._acts))), names, TOKENS_REMEMBERED]
+
+
+def _bare(members: list[object]) -> bytes:
+    """Write members one after the other, without the head that makes an array of them."""
+    count = len(members)
+    return _encode(members)[1 if count <= _SHORT else 3 if count <= _MEDIUM else 5 :]
 
 
 @lru_cache(maxsize=FORMS_KNOWN)
 def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> msgspec.Raw:
-    """Write a form for commit.lua: each command with the places in it that an act fills, and from where in the act."""
+    """Write a form for commit.lua: its words, with the places that an act fills, and from where in the act."""
+    form = _Writing(keys)
+    required = [form.guard(guard) for guard in guards]
+    made = list(chain.from_iterable(form.step(*step) for step in steps))
+    touched = {form.place(word) for command, *_ in steps for word in command if isinstance(word, int) and word > 0}
+    of_record = form.place(record) if record else 0
+    return msgspec.Raw(_encode((of_record, required, made, form.words, form.keys, form.texts, sorted(touched))))
 
-    def place(number: int) -> int:
+
+class _Writing:
+    """The words of a form that is being written, and what an act fills in."""
+
+    def __init__(self, count_of_keys: int) -> None:
+        self.words: list[str] = []
+        self.keys: list[int] = []
+        self.texts: list[int] = []
+        self._count_of_keys = count_of_keys
+
+    def place(self, number: int) -> int:
         """Return where in an act the key or text of a number stands."""
-        return _HEAD + (number if number > 0 else keys - number)
+        return _HEAD + (number if number > 0 else self._count_of_keys - number)
 
-    def command(words: Command) -> tuple[object, ...]:
-        if words[0] == FIRST_REPLY[0]:
-            return words
-        own, found = list[int](), list[object]()
-        for at, word in enumerate(words, 1):
-            if isinstance(word, int):
-                own += (at, place(word))
-            elif isinstance(word, tuple):
-                found += (at, word)
-        return (tuple(word if isinstance(word, str) else "" for word in words), own, found or False)
+    def step(self, command: Command, *own: Guard) -> tuple[object, ...]:
+        """Write a step, with its own guard if it has one."""
+        return (*self._command(command), self.guard(*own) if own else False)
 
-    def guard(given: Guard) -> tuple[object, ...]:
-        kind, bound, reads, *excuse = given
+    def guard(self, guard: Guard) -> tuple[object, ...]:
+        """Write what a guard reads, and what is to be found."""
+        kind, bound, reads, *excuse = guard
         if kind == "below":
-            counts = [word for name, key in reads for word in (name, place(key))]
-            return (kind, bound, counts, *chain.from_iterable(map(command, excuse)))
-        texts = tuple(text if isinstance(text, str) else place(text) for text in bound)
-        return (kind, texts, *command(*reads))
+            counts = [word for name, key in reads for word in (name, self.place(key))]
+            return (kind, bound, counts, *chain.from_iterable(map(self._command, excuse)))
+        texts = tuple(text if isinstance(text, str) else self.place(text) for text in bound)
+        return (kind, texts, *self._command(*reads))
 
-    def step(words: Command, *own: Guard) -> tuple[object, ...]:
-        return (*command(words), *(map(guard, own) if own else (False,)))
+    def _command(self, command: Command) -> tuple[object, ...]:
+        """Put its words to the others; return where they are, and what the script finds for some of them."""
+        if command[0] == FIRST_REPLY[0]:
+            return (0, command[1], False)
+        first, found = len(self.words) + 1, list[object]()
+        for at, word in enumerate(command, first):
+            self.words.append(word if isinstance(word, str) else "")
+            if isinstance(word, tuple):
+                found += (at, word[0], word[1] if len(word) > 1 else False)
+            elif isinstance(word, int) and word > 0:
+                self.keys += (at, self.place(word))
+            elif isinstance(word, int):
+                self._give(at, self.place(word))
+        return (first, len(self.words), found or False)
 
-    written = list(chain.from_iterable(step(*one) for one in steps))
-    return msgspec.Raw(_encode((place(record) if record else 0, tuple(map(guard, guards)), written)))
+    def _give(self, at: int, text: int) -> None:
+        """Fill in a text; values of fields, which come one after the other in the act, are told of together."""
+        given = self.texts
+        if given and text == given[-1] + 1 and at == given[-3] + 2 * (text - given[-2]):
+            given[-1] = text
+        else:
+            given += (at, text, text)
 
 
 def envelopes(
