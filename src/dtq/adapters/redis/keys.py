@@ -50,6 +50,8 @@ class Keyspace:
         self.lock: Final = f"{prefix}:lock:scheduler"
         self.events: Final = f"{prefix}:events"
         self.task_prefix: Final = f"{prefix}:task:"
+        self.around_queue: Final = (f"{prefix}:stream:", ":p")
+        """What stands before and after the queue in the name of a stream."""
 
     def task(self, task_id: TaskId) -> str:
         """Return the hash that is a task's record."""
@@ -65,7 +67,8 @@ class Keyspace:
 
     def stream(self, queue: QueueName, priority: int) -> str:
         """Return the stream of one priority of a queue."""
-        return f"{self.prefix}:stream:{queue}:p{priority}"
+        before, after = self.around_queue
+        return f"{before}{queue}{after}{priority}"
 
     def streams(self, queue: QueueName) -> tuple[str, ...]:
         """Return the ten streams of a queue in the order of BANDS."""
