@@ -7,7 +7,7 @@ written once a process; an act is a flat list of what is its own. The layout is 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -47,6 +47,12 @@ Note = TypeVar("Note")
 
 _HEAD: Final = 4
 """How many members of an act come before its keys: its form, length, version and token."""
+
+_FIRST_NAMED: Final = 9
+"""The place in a form of the first member that others name; its head is before it."""
+
+_NOTHING: Final = (0, 0)
+"""The first and the last place of nothing."""
 
 _SHORT: Final = 15
 _MEDIUM: Final = 65_535
@@ -137,8 +143,8 @@ class Envelope:
 
     def arguments(self, names: bytes) -> list[Sent]:
         """Return the script's arguments; *names* are the fields of a snapshot."""
-        forms = [_written(*form) for form in self._forms]
-        return [_encode(forms), _bare(list(chain.from_iterable(self._acts))), names, TOKENS_REMEMBERED]
+        acts = _bare(list(chain.from_iterable(self._acts)))
+        return [acts, names, TOKENS_REMEMBERED, *[_written(*form) for form in self._forms]]
 
 
 def _bare(members: list[object]) -> bytes:
@@ -148,21 +154,23 @@ def _bare(members: list[object]) -> bytes:
 
 
 @lru_cache(maxsize=FORMS_KNOWN)
-def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> msgspec.Raw:
-    """Write a form for commit.lua: its words, with the places that an act fills, and from where in the act."""
+def _written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> bytes:
+    """Write a form for commit.lua: its commands, with the places that an act fills, and from where in the act."""
     form = _Writing(keys)
-    required = [form.guard(guard) for guard in guards]
+    required = list(chain.from_iterable(map(form.guard, guards)))
     made = list(chain.from_iterable(form.step(*step) for step in steps))
     touched = {form.place(word) for command, *_ in steps for word in command if isinstance(word, int) and word > 0}
-    of_record = form.place(record) if record else 0
-    return msgspec.Raw(_encode((of_record, required, made, form.words, form.keys, form.texts, sorted(touched))))
+    parts = (form.keys, form.texts, sorted(touched), required, made)
+    begins = accumulate([len(part) for part in parts], initial=_FIRST_NAMED + len(form.named))
+    head = [form.place(record) if record else 0, *begins, False]
+    return _bare([*head, *form.named, *chain.from_iterable(parts)])
 
 
 class _Writing:
-    """The words of a form that is being written, and what an act fills in."""
+    """What a form that is being written names, and what an act fills in there."""
 
     def __init__(self, count_of_keys: int) -> None:
-        self.words: list[str] = []
+        self.named: list[object] = []
         self.keys: list[int] = []
         self.texts: list[int] = []
         self._count_of_keys = count_of_keys
@@ -173,31 +181,37 @@ class _Writing:
 
     def step(self, command: Command, *own: Guard) -> tuple[object, ...]:
         """Write a step, with its own guard if it has one."""
-        return (*self._command(command), self.guard(*own) if own else False)
+        return (*self._command(command), self._name(self.guard(*own))[0] if own else 0)
 
     def guard(self, guard: Guard) -> tuple[object, ...]:
         """Write what a guard reads, and what is to be found."""
         kind, bound, reads, *excuse = guard
         if kind == "below":
-            counts = [word for name, key in reads for word in (name, self.place(key))]
-            return (kind, bound, counts, *chain.from_iterable(map(self._command, excuse)))
-        texts = tuple(text if isinstance(text, str) else self.place(text) for text in bound)
-        return (kind, texts, *self._command(*reads))
+            counts = self._name([word for name, key in reads for word in (name, self.place(key))])
+            return (kind, *counts, bound, *(self._command(*excuse) if excuse else (-1, -1, *_NOTHING)))
+        texts = self._name([text if isinstance(text, str) else self.place(text) for text in bound])
+        return (kind, *texts, 0, *self._command(*reads))
 
     def _command(self, command: Command) -> tuple[object, ...]:
-        """Put its words to the others; return where they are, and what the script finds for some of them."""
+        """Name its words; return where they are, and what the script finds for some of them."""
         if command[0] == FIRST_REPLY[0]:
-            return (0, command[1], False)
-        first, found = len(self.words) + 1, list[object]()
+            return (0, command[1], *_NOTHING)
+        first, last = self._name([word if isinstance(word, str) else "" for word in command])
+        found = list[object]()
         for at, word in enumerate(command, first):
-            self.words.append(word if isinstance(word, str) else "")
             if isinstance(word, tuple):
-                found += (at, word[0], word[1] if len(word) > 1 else False)
+                found += (at, word[0], word[1] if len(word) > 1 else 0)
             elif isinstance(word, int) and word > 0:
                 self.keys += (at, self.place(word))
             elif isinstance(word, int):
                 self._give(at, self.place(word))
-        return (first, len(self.words), found or False)
+        return (first, last, *(self._name(found) if found else _NOTHING))
+
+    def _name(self, members: Sequence[object]) -> tuple[int, int]:
+        """Put members where they can be named; return the first and the last place."""
+        first = _FIRST_NAMED + len(self.named)
+        self.named += members
+        return first, first + len(members) - 1
 
     def _give(self, at: int, text: int) -> None:
         """Fill in a text; values of fields, which come one after the other in the act, are told of together."""
