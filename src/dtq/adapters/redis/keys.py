@@ -50,8 +50,6 @@ class Keyspace:
         self.lock: Final = f"{prefix}:lock:scheduler"
         self.events: Final = f"{prefix}:events"
         self.task_prefix: Final = f"{prefix}:task:"
-        self.around_queue: Final = (f"{prefix}:stream:", ":p")
-        """What stands before and after the queue in the name of a stream."""
 
     def task(self, task_id: TaskId) -> str:
         """Return the hash that is a task's record."""
@@ -94,6 +92,11 @@ class Keyspace:
     def scratch(self, name: str) -> str:
         """Return a key that start-up checks may write and remove."""
         return f"{self.prefix}:scratch:{name}"
+
+    @property
+    def around_queue(self) -> tuple[str, str]:
+        """Return what stands before and after the queue in the name of a stream."""
+        return f"{self.prefix}:stream:", ":p"
 
     @property
     def is_one_slot(self) -> bool:
