@@ -1,7 +1,8 @@
 """What commit.lua is given for a change, its numbers replaced by what they stand for."""
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import msgspec
 
@@ -38,20 +39,18 @@ def sent(change: Change, *, forms: Forms, limits: BrokerLimits | None = None, re
     envelope, move = Envelope(), Move(change, replaces=replaces)
     form = forms.of_change(move) if limits is None else forms.of_admission(move, limits=limits)
     form.fill(envelope, move, version=move.version, token=change.after.version)
-    packed, *_ = envelope.arguments(b"")
+    packed, _, _, written_form = envelope.arguments(b"")
+    reader = _Reader(_members(written_form), act=_members(packed), keys=envelope.keys)
+    return reader.sent()
+
+
+def _members(packed: object) -> list[Any]:
+    """Read what is written one after the other, however many they are."""
     assert isinstance(packed, bytes)
-    forms_sent, (act,) = msgspec.msgpack.decode(packed)
-    record, guards, steps = forms_sent[act[0] - 1]
-    reader = _Reader(act, envelope.keys)
-    return Sent(
-        record=reader.key(record),
-        version=act[1],
-        token=act[2],
-        guards=[reader.guard(guard) for guard in guards],
-        steps=[reader.words(command) for command, *_ in steps],
-        own_guards=[reader.guard(guard) for _, *own in steps for guard in own],
-        keys=set(envelope.keys),
-    )
+    for number in range(len(packed) + 1):
+        with suppress(msgspec.DecodeError):
+            return cast("list[Any]", msgspec.msgpack.decode(b"\xdd" + number.to_bytes(4) + packed))
+    raise AssertionError(packed)
 
 
 def written(before: Task | None, after: Task) -> list[str]:
@@ -61,29 +60,53 @@ def written(before: Task | None, after: Task) -> list[str]:
 
 
 class _Reader:
-    def __init__(self, act: Sequence[Any], keys: Sequence[str]) -> None:
+    """Fills a form as commit.lua does. Places count from 1."""
+
+    def __init__(self, form: list[Any], *, act: Sequence[Any], keys: Sequence[str]) -> None:
         self._act = act
         self._keys = keys
+        self._form = ["", *form]
+        self._record, *self._begins = form[:7]
+        for at, place in self._part(0, of=2):
+            self._form[at] = self._key(place)
+        for at, first, last in self._part(1, of=3):
+            for number in range(last - first + 1):
+                self._form[at + 2 * number] = act[first + number - 1]
 
-    def key(self, place: int) -> str:
+    def sent(self) -> Sent:
+        """Tell what the act is."""
+        steps = self._part(4, of=5)
+        return Sent(
+            record=self._key(self._record),
+            version=self._act[2],
+            token=self._act[3],
+            guards=[self._guard(guard) for guard in self._part(3, of=8)],
+            steps=[self._words(*command) for *command, _ in steps],
+            own_guards=[self._guard(self._form[at : at + 8]) for *_, at in steps if at],
+            keys=set(self._keys),
+        )
+
+    def _part(self, number: int, *, of: int) -> list[list[Any]]:
+        first, last = self._begins[number : number + 2]
+        return [self._form[at : at + of] for at in range(first, last, of)]
+
+    def _key(self, place: int) -> str:
         return self._keys[int(self._act[place - 1]) - 1]
 
-    def words(self, command: Any) -> list[object]:
-        words, named, given, *finds = command
-        filled = [*words]
-        for at, place in zip(named[::2], named[1::2], strict=True):
-            filled[at - 1] = self.key(place)
-        for at, place in zip(given[::2], given[1::2], strict=True):
-            filled[at - 1] = self._act[place - 1]
-        for found in finds:
-            for at, what in zip(found[::2], found[1::2], strict=True):
-                filled[at - 1] = tuple(what)
-        return filled
+    def _named(self, first: int, last: int) -> list[Any]:
+        return self._form[first : last + 1] if first else []
 
-    def guard(self, guard: Any) -> tuple[Any, ...]:
-        kind, bound, reads, *excuse = guard
+    def _words(self, first: int, last: int, *finds: int) -> list[object]:
+        words, found = self._named(first, last), self._named(*finds)
+        for at, kind, which in zip(found[::3], found[1::3], found[2::3], strict=True):
+            words[at - first] = (kind, which) if which else (kind,)
+        return words
+
+    def _guard(self, guard: Sequence[Any]) -> tuple[Any, ...]:
+        kind, first, last, limit, *command = guard
+        named = self._named(first, last)
         if kind == "below":
-            counted = [(name, self.key(place)) for name, place in zip(reads[::2], reads[1::2], strict=True)]
-            return (kind, bound, counted, *map(self.words, excuse))
-        texts = [text if isinstance(text, str) else self._act[text - 1] for text in bound]
-        return (kind, texts, *map(self.words, reads))
+            counted = [(name, self._key(place)) for name, place in zip(named[::2], named[1::2], strict=True)]
+            return (kind, limit, counted, *([self._words(*command)] if command[0] > 0 else []))
+        texts = [text if isinstance(text, str) else self._act[text - 1] for text in named]
+        return (kind, texts, self._words(*command))

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
-from itertools import count
+from itertools import accumulate, chain, count
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -43,9 +43,17 @@ Step: TypeAlias = tuple[Command] | tuple[Command, Guard]
 
 Item = TypeVar("Item")
 
-_HEAD: Final = 3
-"""How many members of an act come before its keys: its form, version and token."""
+_HEAD: Final = 4
+"""How many members of an act come before its keys: its form, length, version and token."""
 
+_FIRST_NAMED: Final = 9
+"""The place in a form of the first member that others name; its head is before it."""
+
+_NOTHING: Final = (0, 0)
+"""The first and the last place of nothing."""
+
+_SHORT: Final = 15
+_MEDIUM: Final = 65_535
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -77,7 +85,7 @@ class Written:
     __slots__ = ("text",)
 
     def __init__(self, text: bytes) -> None:
-        self.text = msgspec.Raw(text)
+        self.text = text
 
 
 class Envelope:
@@ -143,49 +151,90 @@ class Envelope:
 
     def put(self, form: Written, *, keys: Iterable[str], texts: Sequence[str], version: str, token: str) -> None:
         """Add one act of a form that is written already, by its keys and texts in the order of their numbers."""
-        self._acts.append((self._forms[form], version, token, *map(self._keys.__getitem__, keys), *texts))
+        numbers = list(map(self._keys.__getitem__, keys))
+        length = _HEAD + len(numbers) + len(texts)
+        self._acts.append((self._forms[form], length, version, token, *numbers, *texts))
         self._bytes += len("".join(texts))
 
     def arguments(self, names: bytes) -> list[Sent]:
         """Return the script's arguments; *names* are the fields of a snapshot."""
-        forms = [form.text for form in self._forms]
-        return [_encode((forms, self._acts)), names, TOKENS_REMEMBERED]
+        acts = _bare(list(chain.from_iterable(self._acts)))
+        return [acts, names, TOKENS_REMEMBERED, *[form.text for form in self._forms]]
+
+
+def _bare(members: list[object]) -> bytes:
+    """Write members one after the other, without the head that makes an array of them."""
+    number = len(members)
+    return _encode(members)[1 if number <= _SHORT else 3 if number <= _MEDIUM else 5 :]
 
 
 @lru_cache(maxsize=FORMS_KNOWN)
 def written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> Written:
-    """Write a form for commit.lua: each command with the places in it that an act fills, and from where in the act."""
+    """Write a form for commit.lua: its commands, with the places that an act fills, and from where in the act."""
+    form = _Writing(keys)
+    required = list(chain.from_iterable(map(form.guard, guards)))
+    made = list(chain.from_iterable(form.step(*step) for step in steps))
+    touched = {form.place(word) for command, *_ in steps for word in command if isinstance(word, int) and word > 0}
+    parts = (form.keys, form.texts, sorted(touched), required, made)
+    begins = accumulate([len(part) for part in parts], initial=_FIRST_NAMED + len(form.named))
+    head = [form.place(record) if record else 0, *begins, False]
+    return Written(_bare([*head, *form.named, *chain.from_iterable(parts)]))
 
-    def place(number: int) -> int:
+
+class _Writing:
+    """What a form that is being written names, and what an act fills in there."""
+
+    def __init__(self, count_of_keys: int) -> None:
+        self.named: list[object] = []
+        self.keys: list[int] = []
+        self.texts: list[int] = []
+        self._count_of_keys = count_of_keys
+
+    def place(self, number: int) -> int:
         """Return where in an act the key or text of a number stands."""
-        return _HEAD + (number if number > 0 else keys - number)
+        return _HEAD + (number if number > 0 else self._count_of_keys - number)
 
-    def command(words: Command) -> tuple[object, ...]:
-        if words[0] == FIRST_REPLY[0]:
-            return words
-        named, given, found = list[int](), list[int](), list[object]()
-        for at, word in enumerate(words, 1):
-            if isinstance(word, int):
-                (named if word > 0 else given).extend((at, place(word)))
-            elif isinstance(word, tuple):
-                found += (at, word)
-        return (
-            tuple(word if isinstance(word, str) else "" for word in words),
-            named,
-            given,
-            *([found] if found else ()),
-        )
+    def step(self, command: Command, *own: Guard) -> tuple[object, ...]:
+        """Write a step, with its own guard if it has one."""
+        return (*self._command(command), self._name(self.guard(*own))[0] if own else 0)
 
-    def guard(given: Guard) -> tuple[object, ...]:
-        kind, bound, reads, *excuse = given
+    def guard(self, guard: Guard) -> tuple[object, ...]:
+        """Write what a guard reads, and what is to be found."""
+        kind, bound, reads, *excuse = guard
         if kind == "below":
-            counts = [word for name, key in reads for word in (name, place(key))]
-            return (kind, bound, counts, *map(command, excuse))
-        texts = tuple(text if isinstance(text, str) else place(text) for text in bound)
-        return (kind, texts, tuple(map(command, reads)))
+            counts = self._name([word for name, key in reads for word in (name, self.place(key))])
+            return (kind, *counts, bound, *(self._command(*excuse) if excuse else (-1, -1, *_NOTHING)))
+        texts = self._name([text if isinstance(text, str) else self.place(text) for text in bound])
+        return (kind, *texts, 0, *self._command(*reads))
 
-    made = [(command(step[0]), *map(guard, step[1:])) for step in steps]
-    return Written(_encode((place(record) if record else 0, tuple(map(guard, guards)), made)))
+    def _command(self, command: Command) -> tuple[object, ...]:
+        """Name its words; return where they are, and what the script finds for some of them."""
+        if command[0] == FIRST_REPLY[0]:
+            return (0, command[1], *_NOTHING)
+        first, last = self._name([word if isinstance(word, str) else "" for word in command])
+        found = list[object]()
+        for at, word in enumerate(command, first):
+            if isinstance(word, tuple):
+                found += (at, word[0], word[1] if len(word) > 1 else 0)
+            elif isinstance(word, int) and word > 0:
+                self.keys += (at, self.place(word))
+            elif isinstance(word, int):
+                self._give(at, self.place(word))
+        return (first, last, *(self._name(found) if found else _NOTHING))
+
+    def _name(self, members: Sequence[object]) -> tuple[int, int]:
+        """Put members where they can be named; return the first and the last place."""
+        first = _FIRST_NAMED + len(self.named)
+        self.named += members
+        return first, first + len(members) - 1
+
+    def _give(self, at: int, text: int) -> None:
+        """Fill in a text; values of fields, which come one after the other in the act, are told of together."""
+        given = self.texts
+        if given and text == given[-1] + 1 and at == given[-3] + 2 * (text - given[-2]):
+            given[-1] = text
+        else:
+            given += (at, text, text)
 
 
 def envelopes(

@@ -65,7 +65,8 @@ class Keyspace:
 
     def stream(self, queue: QueueName, priority: int) -> str:
         """Return the stream of one priority of a queue."""
-        return f"{self.prefix}:stream:{queue}:p{priority}"
+        before, after = self.around_queue
+        return f"{before}{queue}{after}{priority}"
 
     def streams(self, queue: QueueName) -> tuple[str, ...]:
         """Return the ten streams of a queue in the order of BANDS."""
@@ -91,6 +92,11 @@ class Keyspace:
     def scratch(self, name: str) -> str:
         """Return a key that start-up checks may write and remove."""
         return f"{self.prefix}:scratch:{name}"
+
+    @property
+    def around_queue(self) -> tuple[str, str]:
+        """Return what stands before and after the queue in the name of a stream."""
+        return f"{self.prefix}:stream:", ":p"
 
     @property
     def is_one_slot(self) -> bool:

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Final
+
+from msgspec import msgpack
 
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import SNAPSHOT
@@ -11,14 +14,19 @@ from dtq.adapters.redis.guards import NONE, ONE, has_version, names_task
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import CHUNK, Range, own_task, peek, walk
+from dtq.adapters.redis.scripts import SUSPECTS
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, read_many, readable, sound
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import milliseconds
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.retention import record_lifetime, task_lifetime
-from dtq.domain.status import Place
+from dtq.domain.status import HOMES, TERMINAL, Place, TaskStatus
 from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, place_of
+
+_IS_SCHEDULED: Final = msgpack.encode(
+    {status.value: HOMES[status] is Place.SCHEDULE for status in TaskStatus if status not in TERMINAL}
+)
 
 
 class RedisUpkeep:
@@ -32,12 +40,22 @@ class RedisUpkeep:
         following, names = await self._link.client.call(
             "SCAN", cursor or "0", "MATCH", f"{literal(prefix)}*", "COUNT", limit
         )
-        ids = [TaskId(name.removeprefix(prefix)) for name in names]
+        suspects = [
+            name for first in range(0, len(names), CHUNK) for name in await self._suspects(names[first : first + CHUNK])
+        ]
+        ids = [TaskId(name.removeprefix(prefix)) for name in suspects]
         records = zip(ids, await read_many(self._link, ids, SNAPSHOT), strict=True)
         found = [readable(values, task_id=task_id) for task_id, values in records]
         living = [task for task in found if task is not None and not task.is_terminal]
         strays = [task for task, homeless in zip(living, await self._homeless(living), strict=True) if homeless]
         return ("" if following == "0" else following), strays
+
+    async def _suspects(self, records: Sequence[str]) -> Sequence[str]:
+        """Return the records of which a first look, that reads little, does not see that their tasks have a place."""
+        keys = self._link.keys
+        named = (keys.schedule, keys.claimed, *records)
+        numbers = await self._link.scripts.run(SUSPECTS, keys=named, arguments=(*keys.around_queue, _IS_SCHEDULED))
+        return [named[number - 1] for number in numbers]
 
     async def _homeless(self, tasks: Sequence[Task]) -> Sequence[bool]:
         keys = self._link.keys

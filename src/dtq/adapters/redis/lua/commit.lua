@@ -1,31 +1,49 @@
 -- Makes acts real, in order, each by itself: its guards are read before it writes, then its steps run one by one. A
 -- server does not take back what ran before a refused command, so permission for all of them is asked for first.
 --
+-- Acts and forms are flat lists: the server builds such a one at one go, while an array that it reads member by member
+-- grows and grows. All are members (msgpack) one after the other, with nothing around them.
+--
 -- KEYS     every key that the acts touch
--- ARGV[1]  {forms, acts} (msgpack). An act {form, version, token, keys.., texts..} is made by its form: version is what
---          its record must hold, token the version that it brings, its keys are numbers of KEYS.
--- ARGV[2]  the fields of a snapshot (msgpack); ARGV[3] how many tokens a record remembers.
--- A form   {record, guards, steps}; record is the place in an act of the key of its task, 0 for an act on no task.
--- A guard  {'among', texts, {command}}: what the command reads is one of the texts, numbers being places in the act;
---          {'below', limit, counts, command?}: counts {command, place of a key, ..} add up to less; what the last one
---          reads excuses if it is 1.
--- A step   {command, guard?}: it is left out where its guard does not hold.
--- A command {words, keys, texts, finds?}: the words, and for those of an act's own the place in the words and in the
---          act, in turn; a find is {'field', name}: from the record; {'reply', n}: of the n-th step; {'tokens'}: those
---          that the record will remember. In a guard also {'reply', n} alone.
--- Reply    seconds, microseconds, and one answer an act: {1, reply of the first step, steps left out} made; {2, snapshot} its token
---          is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused; {5, reason} stopped.
+-- ARGV[1]  acts: form, length, version, token, keys.., texts.. An act is made by its form: version is what its record
+--          must hold, token the version that it brings, its keys are numbers of KEYS.
+-- ARGV[2]  the fields of a snapshot (msgpack); ARGV[3] how many tokens a record remembers; from ARGV[4] on the forms.
+-- A form   record, where in it begin its keys, texts, touched, guards, steps, and what is behind them, whether it was
+--          asked for, then what these name by its first and last place in the form: words, texts, counts, finds, and
+--          the guards of steps. Record is the place in an act of the key of its task, 0 for an act on no task.
+-- Keys     place in the form, place in the act, ..: where an act's own are filled in.
+-- Texts    first place in the form, in every second of which one is filled in, first and last place in the act, ..
+-- Touched  the places in an act of the keys that the steps name.
+-- Guards   'among', texts, 0, command: what it reads is one of the texts, numbers being places in the act;
+--          'below', counts, limit, command: counts (a command, place of a key, ..) add up to less; what the command
+--          reads, if there is one, excuses if it is 1.
+-- Steps    command, guard: it is left out where the guard in this place does not hold; 0 is none.
+-- Command  words, and finds: for some of the words the place, and 'field', name: from the record; 'reply', n: of the
+--          n-th step; 'tokens', 0: those that the record will remember; 0 is none. In a guard also 0, n, finds: the
+--          reply of the n-th step; -1 is none.
+-- Reply    seconds, microseconds, and one answer an act: {1, reply of the first step, steps left out} made;
+--          {2, snapshot} its token is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused;
+--          {5, reason} stopped.
 
 local MADE, KNOWN, MOVED, REFUSED, STOPPED = 1, 2, 3, 4, 5
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
-local VERSION, TOKEN = 2, 3
-local call, KEYS, unpack = redis.call, KEYS, unpack
+local LENGTH, VERSION, TOKEN = 2, 3, 4
+local ASKED = 8
+-- Members that are unpacked together: of more the server has no room.
+local TOGETHER = 4000
+local call, try, may = redis.call, redis.pcall, redis.acl_check_cmd
+local KEYS, unpack, find = KEYS, unpack, string.find
 local remembered = tonumber(ARGV[3])
 local names
-local may, permitted = redis.acl_check_cmd, {}
--- of the act that is being made
-local act, record, tokens, replies
+local permitted, numerals = {}, {}
+local acts = {cmsgpack.unpack_limit(ARGV[1], TOGETHER)}
+-- of the act that is being made; before it, as many members stand
+local before, form, record, tokens = 1, nil, nil, nil
+local forms, replies = {}, {}
+-- What the last command that read a key whole read of it. Nobody else writes meanwhile, so that it holds until the
+-- steps of an act touch the key.
+local reader_of, reading_of = {}, {}
 
 local function snapshot()
   if not record then return false end
@@ -33,131 +51,192 @@ local function snapshot()
   return call('HMGET', record, unpack(names))
 end
 
+local function numeral(number)
+  local text = numerals[number]
+  if not text then
+    text = string.format('%.0f', number)
+    numerals[number] = text
+  end
+  return text
+end
+
 -- An array counts as its length, nothing as the empty text, an error as its code.
 local function text_of(reply)
-  if type(reply) == 'table' then
-    if reply.err then return string.match(reply.err, '^%S+') end
-    return reply.ok or tostring(#reply)
-  end
+  local kind = type(reply)
+  if kind == 'string' then return reply end
+  if kind == 'number' then return numeral(reply) end
   if not reply then return '' end
-  if type(reply) == 'number' then return string.format('%.0f', reply) end
-  return reply
+  if reply.err then return string.match(reply.err, '^%S+') end
+  return reply.ok or numeral(#reply)
 end
 
+-- Each text that is made costs the server as much as it is long, so none is made for each token.
 local function joined()
-  local list, count = act[TOKEN], 1
-  for token in string.gmatch(tokens, '%S+') do
-    if count == remembered then break end
-    list, count = list .. ' ' .. token, count + 1
+  local token, stop = acts[before + TOKEN], 0
+  if tokens == '' then return token end
+  for _ = 2, remembered do
+    stop = find(tokens, ' ', stop + 1, true)
+    if not stop then return token .. ' ' .. tokens end
   end
-  return list
+  return token .. ' ' .. string.sub(tokens, 1, stop - 1)
 end
 
-local function found(wanted)
-  if wanted[1] == 'field' then return call('HGET', record, wanted[2]) end
-  if wanted[1] == 'reply' then return replies[wanted[2]] end
+local function is_known(token)
+  -- mostly it is in there nowhere, not even as a part of another
+  return find(tokens, token, 1, true) and find(' ' .. tokens .. ' ', ' ' .. token .. ' ', 1, true)
+end
+
+-- Puts what is the act's own into its form. It is written over by the next act of the form, which has the same places.
+local function fill()
+  local form, acts, before = form, acts, before
+  for i = form[2], form[3] - 1, 2 do form[form[i]] = KEYS[acts[before + form[i + 1]]] end
+  for i = form[3], form[4] - 1, 3 do
+    local at = form[i]
+    for own = before + form[i + 1], before + form[i + 2] do
+      form[at] = acts[own]
+      at = at + 2
+    end
+  end
+end
+
+local function found(kind, which)
+  if kind == 'field' then return call('HGET', record, which) end
+  if kind == 'reply' then return replies[which] end
   return joined()
 end
 
--- Fills in what is the act's own. The words are written over by the next act of the form, which fills the same places.
-local function words(command)
-  local filled, keys, texts, finds = command[1], command[2], command[3], command[4]
-  for i = 1, #keys, 2 do filled[keys[i]] = KEYS[act[keys[i + 1]]] end
-  for i = 1, #texts, 2 do filled[texts[i]] = act[texts[i + 1]] end
-  if finds then
-    for i = 1, #finds, 2 do filled[finds[i]] = found(finds[i + 1]) end
-  end
-  return filled
+local function find_words(first, last)
+  local form = form
+  for i = first, last, 3 do form[form[i]] = found(form[i + 1], form[i + 2]) end
 end
 
-local function read(command)
-  if command[1] == 'reply' then return text_of(replies[command[2]]) end
-  local filled = words(command)
-  local reply = redis.pcall(unpack(filled))
-  if type(reply) == 'string' then return reply end
+local function whole(name, key)
+  if reader_of[key] == name then return reading_of[key] end
+  local reply = try(name, key)
+  if type(reply) ~= 'table' then reader_of[key], reading_of[key] = name, reply end
+  return reply
+end
+
+-- Reads what the command that stands at a place of the form reads. Early is before the first step of the act.
+local function read(at, is_early)
+  local form = form
+  local first, last, finds = form[at], form[at + 1], form[at + 2]
+  if first == 0 then return text_of(replies[last]) end
+  local reply
+  if is_early and last == first + 1 then
+    reply = whole(form[first], form[last])
+  else
+    if finds > 0 then find_words(finds, form[at + 3]) end
+    reply = try(unpack(form, first, last))
+  end
   -- what may not be read says nothing of the guard: the act stops
-  if type(reply) == 'table' and reply.err and not may(unpack(filled)) then error(reply) end
+  if type(reply) == 'table' and reply.err and not may(unpack(form, first, last)) then error(reply) end
   return text_of(reply)
 end
 
 -- Answers nil where the guard holds, and what it found where it does not.
-local function against(guard)
-  if guard[1] == 'among' then
-    local text = read(guard[3][1])
-    for _, allowed in ipairs(guard[2]) do
-      if text == allowed or text == act[allowed] then return nil end
+local function against(at, is_early)
+  local form, acts, before = form, acts, before
+  local first, last = form[at + 1], form[at + 2]
+  if form[at] == 'among' then
+    local text = read(at + 4, is_early)
+    for i = first, last do
+      local allowed = form[i]
+      if type(allowed) == 'number' then allowed = acts[before + allowed] end
+      if text == allowed then return nil end
     end
     return text
   end
-  local sum, counts = 0, guard[3]
-  for i = 1, #counts, 2 do sum = sum + call(counts[i], KEYS[act[counts[i + 1]]]) end
-  if sum < guard[2] or (guard[4] and read(guard[4]) == '1') then return nil end
+  local sum = 0
+  for i = first, last, 2 do
+    local name, key = form[i], KEYS[acts[before + form[i + 1]]]
+    local count = is_early and whole(name, key) or call(name, key)
+    if type(count) == 'table' then error(count) end
+    sum = sum + count
+  end
+  if sum < form[at + 3] or (form[at + 4] >= 0 and read(at + 4, is_early) == '1') then return nil end
   return sum
 end
 
--- Asks by name, key and perhaps a second key, once a form: an act is refused whole, or not for its permissions.
-local function ask(command)
-  local filled, keys = command[1], command[2]
-  local name = filled[1]
+-- Asks by name and the next two words, once a form: an act is refused whole, or not for its permissions.
+local function ask(at)
+  local first, last = form[at], form[at + 1]
+  local name = form[first]
   if permitted[name] then return end
-  local first = keys[1] == 2 and KEYS[act[keys[2]]] or filled[2]
-  local is_permitted
-  if keys[3] == 3 then
-    is_permitted = may(name, first, KEYS[act[keys[4]]])
-  elseif first then
-    is_permitted = may(name, first)
-  else
-    is_permitted = may(name)
+  if not may(unpack(form, first, math.min(last, first + 2))) then
+    error({err = 'NOPERM this user may not run ' .. string.lower(name)})
   end
-  if not is_permitted then error({err = 'NOPERM this user may not run ' .. string.lower(name)}) end
   permitted[name] = true
 end
 
-local function demand(steps)
-  for i = 1, #steps do
-    local command, guard = steps[i][1], steps[i][2]
-    ask(command)
+local function demand()
+  for at = form[6], form[7] - 1, 5 do
+    local guard = form[at + 4]
+    ask(at)
     -- what a step's own guard reads is read between the writes
-    if guard and guard[3][1][1] ~= 'reply' then ask(guard[3][1]) end
+    if guard > 0 and form[guard + 4] > 0 then ask(guard + 4) end
   end
 end
 
-local function make(form)
-  local guards, steps = form[2], form[3]
-  record, tokens, replies = KEYS[act[form[1]]], '', {}
+local function forget()
+  for i = form[4], form[5] - 1 do
+    local key = KEYS[acts[before + form[i]]]
+    if reader_of[key] then reader_of[key] = nil end
+  end
+end
+
+local function make()
+  local form = form
+  record, tokens = form[1] > 0 and KEYS[acts[before + form[1]]], ''
   if record then
     local stored = call('HMGET', record, 'version', 'tokens')
     tokens = stored[2] or ''
-    if string.find(' ' .. tokens .. ' ', ' ' .. act[TOKEN] .. ' ', 1, true) then return {KNOWN, snapshot()} end
-    if (stored[1] or '') ~= act[VERSION] then return {MOVED, snapshot()} end
+    if is_known(acts[before + TOKEN]) then return {KNOWN, snapshot()} end
+    if (stored[1] or '') ~= acts[before + VERSION] then return {MOVED, snapshot()} end
   end
-  for number = 1, #guards do
-    local text = against(guards[number])
+  fill()
+  local number = 0
+  for at = form[5], form[6] - 1, 8 do
+    number = number + 1
+    local text = against(at, true)
     if text then return {REFUSED, number, text, snapshot()} end
   end
-  if not form[4] then
-    demand(steps)
-    form[4] = true
+  if not form[ASKED] then
+    demand()
+    form[ASKED] = true
   end
+  forget()
   local left_out = 0
-  for number = 1, #steps do
-    local step = steps[number]
-    if step[2] and against(step[2]) then
+  number = 0
+  for at = form[6], form[7] - 1, 5 do
+    local finds, guard = form[at + 2], form[at + 4]
+    number = number + 1
+    if guard > 0 and against(guard) then
       replies[number] = false
       left_out = left_out + 1
     else
-      replies[number] = call(unpack(words(step[1])))
+      if finds > 0 then find_words(finds, form[at + 3]) end
+      replies[number] = call(unpack(form, form[at], form[at + 1]))
     end
   end
   return {MADE, text_of(replies[1]), left_out}
 end
 
-local forms, acts = unpack(cmsgpack.unpack(ARGV[1]))
+-- The first one that is unpacked is where the others went on, -1 at the end.
+while acts[1] ~= -1 do
+  local more = {cmsgpack.unpack_limit(ARGV[1], TOGETHER, acts[1])}
+  acts[1] = more[1]
+  for i = 2, #more do acts[#acts + 1] = more[i] end
+end
+
 local answers = {}
-for number = 1, #acts do
-  act = acts[number]
-  local made, answer = pcall(make, forms[act[1]])
+while acts[before + 1] do
+  local number = acts[before + 1]
+  form = forms[number] or {cmsgpack.unpack(ARGV[3 + number])}
+  forms[number] = form
+  local made, answer = pcall(make)
   if not made then answer = {STOPPED, type(answer) == 'table' and answer.err or tostring(answer)} end
-  answers[number] = answer
+  answers[#answers + 1] = answer
+  before = before + acts[before + LENGTH]
 end
 return {now[1], now[2], answers}
