@@ -182,6 +182,7 @@ async def test_every_line_of_a_request_names_it() -> None:
         link.break_down("recent")
         failed = await client.get(TASKS, headers={"X-Request-ID": "failed"})
         log.noticed("nobody asked")
+    await asyncio.sleep(0)  # noqa: TID251 - lines are written at the end of the turn that they are said in
 
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     told = {line["event"]: line.get("request_id") for line in lines}
