@@ -1,17 +1,22 @@
 """What a request that was caught on the line asks for: the commands of a step, and its keys."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.scripts import ALL
 from dtq.adapters.redis.trials import trials
+from tests.adapters.redis.sent import members
 
 COMMANDS = frozenset(command[0] for command in trials(Keyspace("any"))[1])
+
+_BEFORE_FORMS = 3
+"""How many arguments of the commit script come before its forms; commit.lua has the layout."""
+
+_GUARD, _STEP = 8, 5
+"""How many members of a form a guard is, and a step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,7 @@ def read(message: bytes) -> Request:
     name = next(known.name for known in ALL if known.digest.encode() == words[1])
     count = int(words[2])
     keys = tuple(word.decode() for word in words[3 : 3 + count])
-    commands = _commands(words[3 + count]) if name in {"commit", "admit"} else frozenset[str]()
+    commands = _commands(words[3 + count + _BEFORE_FORMS :]) if name in {"commit", "admit"} else frozenset[str]()
     return Request(script=name, keys=keys, commands=commands)
 
 
@@ -51,23 +56,27 @@ def _words(message: bytes) -> list[bytes]:
     return words
 
 
-def _commands(packed: bytes) -> frozenset[str]:
+def _commands(forms: Sequence[bytes]) -> frozenset[str]:
     """Collect the commands that run whatever is found: one that excuses a limit is asked only where it is reached."""
     found = {"time"}
-    forms, _ = msgspec.msgpack.decode(packed)
-    for record, guards, steps in forms:
+    for packed in forms:
+        form = ["", *members(packed)]
+        record, guards, steps, end = form[1], *form[5:8]
         if record:
             found.add("hmget")
-        for part in (*(guard[:3] for guard in guards), *steps):
-            texts = set(_texts(part))
-            found |= {text.lower() for text in texts & COMMANDS}
-            found |= {"hget"} if "field" in texts else set()
+        places = [place for at in range(guards, steps, _GUARD) for place in _of_guard(form[at : at + _GUARD])]
+        for at in range(steps, end, _STEP):
+            *command, own = form[at : at + _STEP]
+            places += [command[:2], command[2:], *(_of_guard(form[own : own + _GUARD]) if own else ())]
+        texts = {
+            text for first, last in places if first > 0 for text in form[first : last + 1] if isinstance(text, str)
+        }
+        found |= {text.lower() for text in texts & COMMANDS}
+        found |= {"hget"} if "field" in texts else set()
     return frozenset(found)
 
 
-def _texts(part: Any) -> Iterator[str]:
-    if isinstance(part, str):
-        yield part
-    if isinstance(part, list):
-        for one in part:
-            yield from _texts(one)
+def _of_guard(guard: Sequence[Any]) -> Sequence[Sequence[int]]:
+    """Return the first and last places of what a guard always reads."""
+    kind, *named, _, first, last, _, _ = guard
+    return [named] if kind == "below" else [[first, last]]

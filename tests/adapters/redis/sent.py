@@ -40,11 +40,11 @@ def sent(change: Change, *, forms: Forms, limits: BrokerLimits | None = None, re
     form = forms.of_change(move) if limits is None else forms.of_admission(move, limits=limits)
     form.fill(envelope, move, version=move.version, token=change.after.version)
     packed, _, _, written_form = envelope.arguments(b"")
-    reader = _Reader(_members(written_form), act=_members(packed), keys=envelope.keys)
+    reader = _Reader(members(written_form), act=members(packed), keys=envelope.keys)
     return reader.sent()
 
 
-def _members(packed: object) -> list[Any]:
+def members(packed: object) -> list[Any]:
     """Read what is written one after the other, however many they are."""
     assert isinstance(packed, bytes)
     for number in range(len(packed) + 1):
