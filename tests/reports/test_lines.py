@@ -19,6 +19,7 @@ from tests.servers.proxy import Proxy
 
 RESTARTS = sized(2, 5)
 IDLE_S = float(sized(5, 60))
+FEW = 3
 RESUMED_WITHIN_S = 20.0
 
 
@@ -143,8 +144,8 @@ def test_an_idle_worker_neither_throws_nor_connects_again(own_system: System) ->
     before, lines = connections(), len(worker.log.splitlines())
     holds_for(worker.alive, seconds=IDLE_S, what="the worker lives")
 
-    # one may be opened late, for what is said rarely
-    assert connections() - before <= 1
+    # a few are opened late, where what is said rarely coincides; a read that is cut off would cost one each half second
+    assert connections() - before <= FEW
     assert lines == len(worker.log.splitlines()), worker.log
     see_each_run_once(system, system.create(a_task("echo")))
 
