@@ -77,7 +77,7 @@ class GroupCommit(Generic[Item, Answer]):
                 future.set_exception(
                     BrokerUnavailable("its turn did not come in time: nothing of it was sent")
                     if is_unsent
-                    else _no_answer()
+                    else no_answer()
                 )
 
     def forget(self, futures: Iterable["asyncio.Future[Answer]"]) -> None:
@@ -151,7 +151,7 @@ async def sent(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[A
         if sender is None or sender.cancelling():
             raise
         # who stopped it is none of its callers: they are not canceled
-        return [_no_answer()] * len(items)
+        return [no_answer()] * len(items)
     except Exception as error:  # noqa: BLE001 - it is the callers' to handle
         # isinstance asks a stranger's __class__, which may raise
         if len(items) == 1 or issubclass(type(error), BrokerUnavailable):
@@ -160,5 +160,6 @@ async def sent(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[A
     return [answer for item in items for answer in await sent([item], send=send)]
 
 
-def _no_answer() -> OutcomeUnknown:
+def no_answer() -> OutcomeUnknown:
+    """Return what a caller is told whose request was sent, and not answered in time."""
     return OutcomeUnknown("no answer came in time; it may or may not have been done")

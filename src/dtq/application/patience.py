@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, TypeVar
 
-from dtq.application.group_commit import GroupCommit
+from dtq.application.group_commit import GroupCommit, no_answer
 from dtq.domain.errors import OF_ONE_REQUEST, BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
 from dtq.domain.text import text_of
 from dtq.ports.environment import Clock, Timer
@@ -112,7 +112,7 @@ class Patience:
 
         def end() -> None:
             request.cancel()
-            farewell.append(self._clock.call_later(FAREWELL, partial(_fail, answer, _no_answer())))
+            farewell.append(self._clock.call_later(FAREWELL, partial(_fail, answer, no_answer())))
 
         timer = self._clock.call_later(timedelta(seconds=self._left()), end)
         try:
@@ -135,7 +135,7 @@ async def _carried_out(call: Callable[[], Coroutine[None, None, T]], answer: "as
     try:
         result = await call()
     except asyncio.CancelledError:
-        _fail(answer, _no_answer())
+        _fail(answer, no_answer())
     except Exception as error:  # noqa: BLE001 - the caller's to handle, who may have left
         _fail(answer, error)
     else:
@@ -146,7 +146,3 @@ async def _carried_out(call: Callable[[], Coroutine[None, None, T]], answer: "as
 def _fail(answer: "asyncio.Future[T]", error: Exception) -> None:
     if not answer.done():
         answer.set_exception(error)
-
-
-def _no_answer() -> OutcomeUnknown:
-    return OutcomeUnknown("no answer came in time; it may or may not have been done")
