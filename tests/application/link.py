@@ -113,7 +113,11 @@ class Linked:
             return method
 
         async def call(*arguments: object, **named: object) -> object:
-            return await self._link.carry(name, lambda: method(*arguments, **named))
+            def carry() -> Awaitable[object]:
+                return self._link.carry(name, lambda: method(*arguments, **named))
+
+            # what a fetch makes real first is a commit like any other
+            return await (self._link.carry("commit", carry) if named.get("after") else carry())
 
         return call
 

@@ -105,6 +105,8 @@ class Staff:
             return await commit(changes)
 
         settling._commit = late  # noqa: SLF001 - the same
+        # nor one that a fetch takes along from the start of one
+        settling.wait = lambda _: settling.go()  # type: ignore[method-assign,assignment]
         return taken
 
     def stop(self) -> None:

@@ -35,7 +35,11 @@ def read(message: bytes) -> Request:
     name = next(known.name for known in ALL if known.digest.encode() == words[1])
     count = int(words[2])
     keys = tuple(word.decode() for word in words[3 : 3 + count])
-    commands = _commands(words[3 + count + _BEFORE_FORMS :]) if name in {"commit", "admit"} else frozenset[str]()
+    arguments = words[3 + count :]
+    if name == "turn":
+        # what is fetched besides is asked for by the script itself
+        arguments = arguments[2 + int(arguments[1]) :]
+    commands = _commands(arguments[_BEFORE_FORMS:]) if name in {"commit", "admit", "turn"} else frozenset[str]()
     return Request(script=name, keys=keys, commands=commands)
 
 

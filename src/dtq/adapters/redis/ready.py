@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
-from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.client import Argument, Rejected, Reply
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
 from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
 from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
-from dtq.adapters.redis.keys import BANDS, GROUP
+from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
@@ -34,34 +35,45 @@ HANDED_BACK: Final = timedelta(days=30)
 _NOTHING_HELD: Final = msgspec.msgpack.encode([() for _ in BANDS])
 
 
-async def fetch(
-    link: Link,
-    queue: QueueName,
-    *,
-    worker: WorkerId,
-    limit: int,
-    reap_idle: timedelta | None,
-    held: Collection[Receipt],
-) -> Fetch:
-    """Take entries in one sweep, as the port promises."""
-    keys = link.keys
-    paused, entries, faults = await link.scripts.run(
-        FETCH,
-        keys=(*keys.streams(queue), keys.paused(queue), keys.cancelled, keys.queues),
-        arguments=(
+class Sweep(Struct, frozen=True, kw_only=True):
+    """What a worker asks for in one sweep, as the port has it."""
+
+    queue: QueueName
+    worker: WorkerId
+    limit: int
+    reap_idle: timedelta | None
+    held: Collection[Receipt]
+
+    def keys(self, names: Keyspace) -> Sequence[str]:
+        """Return the keys of fetch.lua."""
+        return (*names.streams(self.queue), names.paused(self.queue), names.cancelled, names.queues)
+
+    def arguments(self, names: Keyspace) -> Sequence[Argument]:
+        """Return the arguments of fetch.lua."""
+        return (
             GROUP,
-            worker,
-            limit,
-            "" if reap_idle is None else milliseconds_text(reap_idle),
+            self.worker,
+            self.limit,
+            "" if self.reap_idle is None else milliseconds_text(self.reap_idle),
             BITE,
             MAX_BYTES,
-            queue,
-            keys.task_prefix,
+            self.queue,
+            names.task_prefix,
             SNAPSHOT_NAMES,
-            _held_by_band(queue, held),
-        ),
-    )
-    deliveries, unreadable = _read(queue, entries)
+            _held_by_band(self.queue, self.held),
+        )
+
+
+async def fetch(link: Link, sweep: Sweep) -> Fetch:
+    """Take entries in one sweep, as the port promises."""
+    found = await link.scripts.run(FETCH, keys=sweep.keys(link.keys), arguments=sweep.arguments(link.keys))
+    return fetched(link, sweep, found)
+
+
+def fetched(link: Link, sweep: Sweep, found: Reply) -> Fetch:
+    """Read what fetch.lua has found."""
+    paused, entries, faults = found
+    deliveries, unreadable = _read(sweep.queue, entries)
     return Fetch(
         deliveries=deliveries,
         now=link.clock.now(),
