@@ -37,7 +37,8 @@ def read(message: bytes) -> Request:
     keys = tuple(word.decode() for word in words[3 : 3 + count])
     arguments = words[3 + count :]
     if name == "turn":
-        # what is fetched besides is asked for by the script itself
+        # what is fetched besides has a point of its own
+        keys = keys[int(arguments[0]) :]
         arguments = arguments[2 + int(arguments[1]) :]
     commands = _commands(arguments[_BEFORE_FORMS:]) if name in {"commit", "admit", "turn"} else frozenset[str]()
     return Request(script=name, keys=keys, commands=commands)
