@@ -21,6 +21,7 @@ from dtq.application.workers import WorkerService
 from dtq.domain.admission import AdmissionRules, BrokerLimits
 from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.events import Event, EventType
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
@@ -108,6 +109,14 @@ class Staff:
         # nor one that a fetch takes along from the start of one
         settling.wait = lambda _: settling.go()  # type: ignore[method-assign,assignment]
         return taken
+
+    def refuse_records_on_their_own(self) -> None:
+        """Let no outcome arrive at the broker but by a fetch that takes it along."""
+
+        async def refused(changes: Sequence[Change]) -> Sequence[CommitAnswer]:
+            raise BrokerRefused(f"{len(changes)} ends on their own")
+
+        self.worker._crew.settling._commit = refused  # noqa: SLF001 - as above
 
     def stop(self) -> None:
         """Ask the worker to stop, as a first or second signal."""
