@@ -107,7 +107,7 @@ class Staff:
 
         settling._commit = late  # noqa: SLF001 - the same
         # nor one that a fetch takes along from the start of one
-        settling.wait = lambda _: settling.go()  # type: ignore[method-assign,assignment]
+        settling.wait = lambda _: settling.go()  # type: ignore[method-assign,assignment]  # the same, for a while
         return taken
 
     def refuse_records_on_their_own(self) -> None:

@@ -67,7 +67,7 @@ class Settling:
     """Ends tasks as the domain decides. What another worker has taken over is dropped without a word to the broker.
 
     Whatever has ended goes in one commit, of which one is under way at a time; what ends meanwhile goes with the next.
-    Where somebody is about to fetch, it waits to be taken along (ADR 101).
+    Where somebody is about to fetch, it waits to be taken along (ADR 96).
     """
 
     def __init__(
