@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -98,16 +99,21 @@ class Staff:
     def hold_records(self) -> asyncio.Event:
         """Let no outcome arrive at the broker until the event that is returned is set; starts do."""
         taken = asyncio.Event()
-        settling = self.worker._crew.settling  # noqa: SLF001 - the same
-        commit = settling._commit  # noqa: SLF001 - a link cannot tell the commits of ends from those of starts
+        settling = self.worker._crew.settling  # noqa: SLF001 - a link cannot tell the commits of ends from those of starts
+        settle = settling.settle
+        held: list[Callable[[], None]] = []
 
-        async def late(changes: Sequence[Change]) -> Sequence[CommitAnswer]:
+        def hold(*arguments: Any, **named: Any) -> None:
+            held.append(partial(settle, *arguments, **named))
+
+        async def let_go() -> None:
             await taken.wait()
-            return await commit(changes)
+            settling.settle = settle  # type: ignore[method-assign]  # it was put aside below
+            for late in held:
+                late()
 
-        settling._commit = late  # noqa: SLF001 - the same
-        # nor one that a fetch takes along from the start of one
-        settling.wait = lambda _: settling.go()  # type: ignore[method-assign,assignment]  # the same, for a while
+        settling.settle = hold  # type: ignore[method-assign]  # until the event is set
+        self._held = asyncio.create_task(let_go())
         return taken
 
     def refuse_records_on_their_own(self) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from dtq.application.hand_back import HandBack
 from dtq.application.in_flight import InFlight
 from dtq.application.leases import Leases
-from dtq.application.nudge import Nudge, StopSign
+from dtq.application.nudge import Nudge, StopSign, others_first
 from dtq.application.reaping import Reaping
 from dtq.application.set_aside import SetAside
 from dtq.application.settling import Settling
@@ -151,7 +151,10 @@ class Poll:
         if woken:
             taken = {one.receipt for one in swept.deliveries}.union(one.receipt for one in swept.fetched.unreadable)
             await parts.hand_back.give(set(woken).difference(taken))
-        await parts.starting.start(swept.deliveries)
+        if swept.deliveries:
+            await parts.starting.start(swept.deliveries)
+            # what was started begins before this loop goes on, and what ends at once is taken along by the next fetch
+            await others_first()
         return self._next(swept, is_reaping=is_reaping)
 
     async def _fetch(self, woken: Sequence[Receipt], *, is_reaping: bool) -> _Swept:
