@@ -7,7 +7,9 @@ from typing import Any
 
 from dtq.adapters.system import UuidIds
 from dtq.application.audit import AuditTrail
-from dtq.application.doctor import SECOND_LOOK, Doctor, Report
+from dtq.application.doctor import Doctor
+from dtq.application.reports import Report
+from dtq.application.rounds import SECOND_LOOK
 from dtq.application.treatment import Treatment
 from dtq.domain.facts import Denied, Fact
 from dtq.domain.retention import Retention

@@ -137,17 +137,18 @@ def test_what_peers_do_after_a_common_fault_is_spread() -> None:
         assert early.pause() < late.pause()
 
 
+def reaping_of(*, clock: ManualClock | None = None, is_low: bool = True, visibility: timedelta = VISIBILITY) -> Reaping:
+    return Reaping(
+        clock=clock or ManualClock(),
+        chance=Extreme(is_low=is_low),
+        visibility_timeout=visibility,
+        heartbeat_interval=timedelta(seconds=1),
+        beat_interval=timedelta(seconds=1),
+    )
+
+
 def test_the_turns_of_reaping_are_spread() -> None:
-    both = [
-        Reaping(
-            clock=ManualClock(),
-            chance=Extreme(is_low=is_low),
-            visibility_timeout=VISIBILITY,
-            heartbeat_interval=timedelta(seconds=1),
-            beat_interval=timedelta(seconds=1),
-        )
-        for is_low in (True, False)
-    ]
+    both = [reaping_of(is_low=is_low) for is_low in (True, False)]
     for reaping in both:
         reaping.done(is_whole=True, has_found=False)
 
@@ -155,13 +156,7 @@ def test_the_turns_of_reaping_are_spread() -> None:
 
 
 def test_a_reaping_that_was_asked_for_stays_due_until_a_sweep_has_got_to_the_lowest_band() -> None:
-    reaping = Reaping(
-        clock=ManualClock(),
-        chance=Extreme(is_low=True),
-        visibility_timeout=VISIBILITY,
-        heartbeat_interval=timedelta(seconds=1),
-        beat_interval=timedelta(seconds=1),
-    )
+    reaping = reaping_of()
 
     reaping.ask()
     reaping.done(is_whole=False, has_found=False)
@@ -173,13 +168,7 @@ def test_a_reaping_that_was_asked_for_stays_due_until_a_sweep_has_got_to_the_low
 
 async def test_a_short_caution_does_not_end_a_long_one() -> None:
     clock = ManualClock()
-    reaping = Reaping(
-        clock=clock,
-        chance=Extreme(is_low=True),
-        visibility_timeout=VISIBILITY,
-        heartbeat_interval=timedelta(seconds=1),
-        beat_interval=timedelta(seconds=1),
-    )
+    reaping = reaping_of(clock=clock)
     reaping.observe(clock.now(), asked_at=0.0)
     assert reaping.observe(clock.now() + timedelta(minutes=5), asked_at=0.0)
 
@@ -194,13 +183,7 @@ async def test_a_short_caution_does_not_end_a_long_one() -> None:
 
 @pytest.mark.parametrize("visibility", [timedelta(seconds=1), timedelta(hours=24)])
 def test_in_an_outage_nothing_is_taken_that_would_not_be_taken_without_one(visibility: timedelta) -> None:
-    reaping = Reaping(
-        clock=ManualClock(),
-        chance=Extreme(is_low=True),
-        visibility_timeout=visibility,
-        heartbeat_interval=timedelta(seconds=1),
-        beat_interval=timedelta(seconds=1),
-    )
+    reaping = reaping_of(visibility=visibility)
     as_ever = reaping.idle
 
     reaping.outage()

@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.adapters.system import UuidIds
-from dtq.application import doctor as rounds
-from dtq.application.doctor import MOST_DENIED, REST, SECOND_LOOK, Report
+from dtq.application import reports, rounds
 from dtq.application.reaping import HANDED_BACK
+from dtq.application.reports import MOST_DENIED, Report
+from dtq.application.rounds import REST, SECOND_LOOK
 from dtq.application.treatment import MOVED, UNRECORDED, Treatment
 from dtq.domain.audit import INTERRUPTED, Actor, AuditEntry, audited
 from dtq.domain.errors import OF_ONE_REQUEST, BrokerRefused, StepStopped
@@ -38,7 +39,7 @@ def kinds(report: Report) -> dict[Kind, int]:
 
 
 async def test_what_two_pages_bring_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "MOST", 1)
+    monkeypatch.setattr(reports, "MOST", 1)
 
     (group,) = (await over([ETERNAL, ETERNAL]).examined()).groups
 
@@ -211,3 +212,26 @@ async def test_what_cannot_be_audited_is_the_last_repair(
     assert ["dtq:result:0"] == limited
     told = "it is repaired, but the audit trail refused: no doctor.key_without_lifetime"
     assert (0, 3, (told, UNRECORDED)) == (group.repaired, group.left, group.reasons)
+
+
+async def test_what_cannot_be_audited_is_the_last_repair_of_any_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = NameFact(name="dtq:lock:scheduler", role=Role.LOCK, is_eternal=True)
+    clinic = over([lock, ETERNAL])
+    repaired: list[str] = []
+
+    async def mend(examiner: Scripted, name: str, *, lifetime: timedelta) -> bool:
+        del examiner, lifetime
+        repaired.append(name)
+        return True
+
+    async def record(entry: AuditEntry) -> None:
+        raise BrokerRefused(f"no {entry.action}")
+
+    monkeypatch.setattr(Scripted, "shorten", mend, raising=False)
+    monkeypatch.setattr(Scripted, "limit", mend)
+    monkeypatch.setattr(clinic.backend.audit, "record", record)
+    groups = (await clinic.repaired()).groups
+
+    assert [lock.name] == repaired
+    assert [(Kind.LOCK, 0, 1), (Kind.ETERNAL, 0, 1)] == [(one.kind, one.repaired, one.left) for one in groups]
+    assert (UNRECORDED,) == groups[1].reasons

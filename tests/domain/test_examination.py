@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from dtq.domain.acts import BuryEntry, HandBack, Register, RemoveEntry, Rewind
 from dtq.domain.change import Change
 from dtq.domain.diagnoses import DIAGNOSES
 from dtq.domain.entry import entry_fields
@@ -25,7 +26,7 @@ from dtq.domain.facts import (
     TaskFact,
 )
 from dtq.domain.findings import Kind
-from dtq.domain.remedies import BuryEntry, HandBack, Register, RemoveEntry, Rewind, remedy
+from dtq.domain.remedies import remedy
 from dtq.domain.task import QueueName, Receipt, Task, TaskId, WorkerId
 from tests.domain.patients import (
     ALL,
@@ -252,3 +253,27 @@ def test_a_group_that_is_ahead_is_put_back_where_it_is() -> None:
 
 def test_every_kind_has_its_words() -> None:
     assert list(Kind) == list(DIAGNOSES)
+
+
+@pytest.mark.parametrize("task", [QUEUED, RUNNING])
+def test_an_entry_without_the_payload_that_its_record_has_is_told_of(task: Task) -> None:
+    (finding,) = found(replace(at_home(task), hollow=True))
+
+    assert (Kind.HOLLOW_ENTRY, task.task_id) == (finding.kind, finding.subject)
+    assert str(task.entry_id) in finding.detail
+
+
+def test_a_payload_that_neither_record_nor_entry_has_is_to_be_set_again() -> None:
+    (finding,) = found(replace(at_home(QUEUED), hollow=True, has_payload=False))
+
+    assert (Kind.UNREADABLE, True) == (finding.kind, "submit it anew" in finding.detail)
+
+
+def test_only_a_task_that_waits_gets_another_entry() -> None:
+    waiting, running = (replace(at_home(task), hollow=True) for task in (QUEUED, RUNNING))
+
+    change = remedy(found(waiting)[0], using=USING)
+
+    assert isinstance(change, Change)
+    assert (replace(QUEUED, entry_id=None, version=USING.token), ()) == (change.after, change.requires)
+    assert remedy(found(running)[0], using=USING) is None

@@ -3,10 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from dtq.domain.acts import RewriteKey
 from dtq.domain.facts import KeyFact
 from dtq.domain.findings import Kind
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
-from dtq.domain.remedies import RewriteKey, remedy
+from dtq.domain.remedies import remedy
 from dtq.domain.retention import Retention, record_lifetime
 from dtq.domain.task import Task, TaskId
 from tests.domain.patients import DEAD, ENDED, PENDING, QUEUED, RUNNING, USING, a_key, at_home, found, keyed, kinds

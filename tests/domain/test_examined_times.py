@@ -5,15 +5,17 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
+from dtq.domain.acts import Persist, Prolong, Shorten
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop
-from dtq.domain.examination import CLOCK_TOLERANCE, CONSUMER_AGE
+from dtq.domain.examination import CONSUMER_AGE
 from dtq.domain.facts import ConsumerFact, MemberFact, NameFact, Record, Role
 from dtq.domain.findings import Kind
 from dtq.domain.lifecycle import reschedule
-from dtq.domain.remedies import Persist, Prolong, Shorten, remedy
+from dtq.domain.remedies import remedy
 from dtq.domain.retention import LEAD_TERM, SHORTEST, record_lifetime, task_lifetime
 from dtq.domain.task import Task
+from dtq.domain.timing import CLOCK_TOLERANCE
 from tests.domain.patients import BEARINGS, ENDED, PENDING, QUEUED, USING, found, kinds
 from tests.factories import NOW, QUEUE, WORKER
 

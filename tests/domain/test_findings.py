@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.facts import HeartbeatFact, MemberFact, NameFact, QueueFact, Record, Role, TaskFact
 from dtq.domain.idempotency import RecordState
 from dtq.domain.task import TaskId
+from dtq.domain.timing import CLOCK_TOLERANCE
 from tests.domain.patients import ENDED, OWN, QUEUED, a_key, an_entry, found, keyed, kinds
 from tests.factories import NOW, QUEUE, WORKER, a_heartbeat
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from dtq.application.doctor import Doctor, Group, Report, Suspicion
+from dtq.application.doctor import Doctor
+from dtq.application.reports import Group, Report, Suspicion
 from dtq.domain.findings import Finding, Kind
 from dtq.entrypoints.cli import main
 from tests.entrypoints.command_fixtures import backend, printed

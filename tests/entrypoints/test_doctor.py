@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dtq.application import doctor as rounds
+from dtq.application import rounds
 from dtq.domain.diagnoses import DIAGNOSES
 from dtq.domain.task import TaskId
 from tests.entrypoints.conftest import Api, MakeApi

@@ -173,3 +173,14 @@ async def test_the_pages_ask_no_other_host(api: Api) -> None:
     assert {"/api/v1/tasks", "/api/v1/tasks/{task_id}", "/api/v1/tasks/{task_id}/cancel", "/health", "/ready"} <= set(
         document.json()["paths"]
     )
+
+
+async def test_a_broker_without_room_is_ready_for_whatever_frees_some(api: Api) -> None:
+    task_id = await api.submit()
+    backend: Any = api.backend
+    backend.broker._state.faults.memory_is_full = True  # noqa: SLF001 - harm that no port does
+
+    refused = await api.client.post("/api/v1/tasks", json={"task_type": "greet", "payload": {}})
+
+    assert (503, 200) == (refused.status_code, (await api.client.get("/ready")).status_code)
+    assert 202 == (await api.client.post(f"/api/v1/tasks/{task_id}/cancel")).status_code

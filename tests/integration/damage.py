@@ -49,6 +49,16 @@ def two_entries(system: System) -> tuple[Kind, str]:
     return Kind.SURPLUS_ENTRY, f"default p5 {system.redis.xadd(stream(system), fields)}"
 
 
+def entry_without_payload(system: System) -> tuple[Kind, str]:
+    (task_id,) = system.create(a_task("echo"))
+    own = system.redis.hget(system.keys.task(task_id), "entry_id")
+    ((_, fields),) = system.redis.xrange(stream(system), own, own)
+    emptied = system.redis.xadd(stream(system), {name: text for name, text in fields.items() if name != "payload"})
+    system.redis.hset(system.keys.task(task_id), "entry_id", emptied)
+    system.redis.xdel(stream(system), own)
+    return Kind.HOLLOW_ENTRY, task_id
+
+
 def scheduled_and_entered(system: System) -> tuple[Kind, str]:
     (task_id,) = system.create(a_task("echo"))
     system.redis.zadd(system.keys.schedule, {task_id: 4_000_000_000_000})
@@ -231,6 +241,7 @@ CORRUPTIONS: list[Callable[[System], tuple[Kind, str]]] = [
     entry_without_record,
     entry_of_nothing,
     two_entries,
+    entry_without_payload,
     scheduled_and_entered,
     scheduled_in_vain,
     claimed_in_vain,

@@ -147,7 +147,9 @@ class System:
     def environment(self, settings: Mapping[str, str]) -> dict[str, str]:
         """The variables of a process: no DTQ_ setting but those of this system."""
         own = {name: text for name, text in os.environ.items() if not name.startswith("DTQ_")}
-        return {**own, "PYTHONPATH": str(ROOT), PATH_VARIABLE: str(self.journal.path), **self._settings, **settings}
+        # whoever judges another copy of dtq than the installed one has put it there
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        return {**own, "PYTHONPATH": path, PATH_VARIABLE: str(self.journal.path), **self._settings, **settings}
 
     def worker(self, settings: Mapping[str, str] | None = None, *, concurrency: int = 4, ready: bool = True) -> Worker:
         """Start a worker and, unless told otherwise, wait until it is ready."""

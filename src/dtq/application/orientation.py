@@ -11,9 +11,9 @@ from dtq.application.patience import CALL_DEADLINE, Patience
 from dtq.application.reaping import HANDED_BACK
 from dtq.domain.audit import DONE
 from dtq.domain.errors import BrokerRefused, RecordUnreadable
-from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.facts import SEE_TYPES, Denied
 from dtq.domain.findings import Bearings, Finding, Kind
+from dtq.domain.timing import CLOCK_TOLERANCE
 from dtq.domain.workers import Heartbeat
 from dtq.ports.backend import Backend
 from dtq.ports.environment import ServerFacts

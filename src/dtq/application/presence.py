@@ -9,7 +9,7 @@ from dtq.application.handover import Handover, sign_of_life
 from dtq.application.settings import WorkerSettings
 from dtq.domain.errors import DtqError
 from dtq.domain.events import Event, EventType, worker_event
-from dtq.domain.examination import CLOCK_TOLERANCE
+from dtq.domain.timing import CLOCK_TOLERANCE
 from dtq.domain.workers import Heartbeat, WorkerStatus, expires_in
 from dtq.ports.backend import Backend
 from dtq.ports.environment import Ids, ServerFacts

@@ -9,12 +9,7 @@ from dtq.application.audit import AuditTrail
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
 from dtq.application.transact import commit_whole
-from dtq.domain.audit import Actor, AuditEntry, audited
-from dtq.domain.change import Change
-from dtq.domain.diagnoses import DIAGNOSES
-from dtq.domain.errors import OF_ONE_REQUEST, BrokerRefused, StepStopped
-from dtq.domain.findings import Finding
-from dtq.domain.remedies import (
+from dtq.domain.acts import (
     Act,
     BuryEntry,
     DropConsumers,
@@ -23,7 +18,6 @@ from dtq.domain.remedies import (
     Introduce,
     Limit,
     Persist,
-    Pharmacy,
     Prolong,
     Recount,
     Register,
@@ -33,8 +27,13 @@ from dtq.domain.remedies import (
     RewriteKey,
     Shorten,
     Strike,
-    remedy,
 )
+from dtq.domain.audit import Actor, AuditEntry, audited
+from dtq.domain.change import Change
+from dtq.domain.diagnoses import DIAGNOSES
+from dtq.domain.errors import OF_ONE_REQUEST, BrokerRefused, StepStopped
+from dtq.domain.findings import Finding
+from dtq.domain.remedies import Pharmacy, remedy
 from dtq.domain.retention import Retention
 from dtq.domain.task import WorkerId
 from dtq.ports.answers import Already, Applied, CommitAnswer

@@ -71,6 +71,10 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         meaning="the task can be neither shown nor cancelled, and loses its metadata",
         remedy="a record is made from the entry; one that could not run becomes a dead letter, a cancelled one goes",
     ),
+    Kind.HOLLOW_ENTRY: Diagnosis(
+        meaning="once it is delivered its task is given up as PayloadNotDecodable, although its record has the payload",
+        remedy="a task that waits gets another entry, with what its record has; one that has begun is for a person",
+    ),
     Kind.SURPLUS_ENTRY: Diagnosis(
         meaning="a second copy of a task, or one of a task that does not wait in a queue: it counts toward its depth",
         remedy="the entry is removed, as a worker would that gets it",

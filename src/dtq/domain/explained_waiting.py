@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.lifecycle import is_expired
 from dtq.domain.phrases import counted, moment_text, span, tenths
 from dtq.domain.reasons import Figure, Next, NextCode, Reason, ReasonCode
@@ -12,7 +11,7 @@ from dtq.domain.retention import LEAD_TERM
 from dtq.domain.standing import Standing
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
-from dtq.domain.timing import mistimed
+from dtq.domain.timing import CLOCK_TOLERANCE, mistimed
 from dtq.domain.workers import WorkerStatus
 from dtq.domain.workforce import Workforce
 

@@ -43,15 +43,17 @@ class KeyFact(Struct, frozen=True, kw_only=True):
 class TaskFact(Struct, frozen=True, kw_only=True):
     """A stored task, and what the structures say of it.
 
-    ``entered`` and ``lettered`` tell whether the entry, or the dead letter, that its record names is there. ``owner``
-    is who owns that entry, ``idle`` since when nothing was heard of it; one that was ``passed`` has no owner and was
-    read before. ``trimmed`` tells that older dead letters than this one's may have been trimmed away, ``unkeyed`` that
-    nothing is stored under its idempotency key; ``key`` is what is, where it does not name this task.
+    ``entered`` and ``lettered`` tell whether the entry, or the dead letter, that its record names is there, ``hollow``
+    that this entry has no payload, whatever the record has. ``owner`` is who owns the entry, ``idle`` since when
+    nothing was heard of it; one that was ``passed`` has no owner and was read before. ``trimmed`` tells that older dead
+    letters than its own may have been trimmed away, ``unkeyed`` that nothing is stored under its idempotency key;
+    ``key`` is what is, where it does not name this task.
     """
 
     task_id: TaskId
     record: Record
     entered: bool = False
+    hollow: bool = False
     owner: WorkerId | None = None
     owner_lives: bool = False
     idle: timedelta = timedelta()

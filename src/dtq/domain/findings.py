@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from dtq.domain.facts import Fact
-from dtq.domain.task import QueueName, TaskId
+from dtq.domain.task import QueueName, Task, TaskId
 from dtq.domain.text import clean
 
 
@@ -23,6 +23,7 @@ class Kind(StrEnum):
     GROUP = "group_missing"
     AHEAD = "group_ahead"
     ORPHAN_ENTRY = "entry_without_record"
+    HOLLOW_ENTRY = "entry_without_payload"
     SURPLUS_ENTRY = "entry_surplus"
     STRAY_MEMBER = "scheduled_in_vain"
     MISTIMED = "scheduled_at_another_time"
@@ -75,3 +76,28 @@ class Bearings(Struct, frozen=True, kw_only=True):
 def shown(text: str) -> str:
     """Show what anybody may have written."""
     return clean(text, limit=100)
+
+
+def of_fact(
+    fact: Fact,
+    kind: Kind,
+    subject: str,
+    detail: str,
+    *,
+    task_id: TaskId | None = None,
+    queue: QueueName | None = None,
+) -> Finding:
+    """Return what is wrong with *fact*."""
+    return Finding(kind=kind, subject=subject, detail=detail, fact=fact, task_id=task_id, queue=queue)
+
+
+def of_task(fact: Fact, kind: Kind, task: Task, detail: str, *, subject: str = "") -> Finding:
+    """Return what is wrong with *fact*, which is about *task*; that is its subject unless another is named."""
+    return Finding(
+        kind=kind,
+        subject=subject or task.task_id,
+        detail=detail,
+        fact=fact,
+        task_id=task.task_id,
+        queue=task.queue,
+    )

@@ -159,6 +159,13 @@ def rehome(task: Task, *, now: datetime, token: Version, audit: AuditEntry | Non
     return Change(before=task, after=after, at=now, requires=(Requirement.HOMELESS,), audit=audit)
 
 
+def reenter(task: Task, *, now: datetime, token: Version, audit: AuditEntry) -> Change | Drop:
+    """Give a waiting task another entry in place of its own, from which foul play has taken something."""
+    if place_of(task) is not Place.READY:
+        return Drop(DropReason.NOT_WAITING)
+    return Change(before=task, after=replace(task, entry_id=None, version=token), at=now, audit=audit)
+
+
 def reschedule(task: Task, *, now: datetime, token: Version, audit: AuditEntry) -> Change | Drop:
     """Let a task that waits for its time be promoted at that time, which foul play had put off."""
     if place_of(task) is not Place.SCHEDULE:

@@ -3,12 +3,30 @@
 Each names what it was decided on, and is refused by the broker where that is not so any more.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
+from dtq.domain.acts import (
+    Act,
+    BuryEntry,
+    DropConsumers,
+    Forget,
+    HandBack,
+    Introduce,
+    Limit,
+    Persist,
+    Prolong,
+    Recount,
+    Register,
+    RemoveEntry,
+    RemoveLetter,
+    Rewind,
+    RewriteKey,
+    Shorten,
+    Strike,
+)
 from dtq.domain.audit import AuditEntry
 from dtq.domain.change import Change
 from dtq.domain.entry import rebuild
@@ -28,144 +46,12 @@ from dtq.domain.facts import (
 )
 from dtq.domain.findings import Finding, Kind
 from dtq.domain.idempotency import IdempotencyRecord, state_of
-from dtq.domain.lifecycle import rebury, rehome, reschedule, restore
+from dtq.domain.lifecycle import rebury, reenter, rehome, reschedule, restore
 from dtq.domain.retention import LEAD_TERM, Retention, mark_lifetime, record_lifetime, task_lifetime
-from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, Task, TaskId, Version, WorkerId
+from dtq.domain.task import NO_VERSION, QueueName, Task, Version
 
 HEARTBEAT_LIFETIME: Final = timedelta(seconds=15)
 """What a heartbeat of unknown age gets; a worker that lives writes it anew before that."""
-
-
-class RemoveEntry(Struct, frozen=True, kw_only=True):
-    """Take an entry out of its stream that is not its task's own, or of a task that was cancelled."""
-
-    receipt: Receipt
-    task_id: str
-    task: Task | None
-
-
-class BuryEntry(Struct, frozen=True, kw_only=True):
-    """Move an entry that names no task to the dead letters."""
-
-    fact: EntryFact
-
-
-class Forget(Struct, frozen=True):
-    """Take an id out of schedule and claims whose task is, at this version, not waiting there."""
-
-    task_id: TaskId
-    version: Version
-
-
-class HandBack(Struct, frozen=True):
-    """Let the next worker of the queue take an entry over; *owner* has it now, or nobody."""
-
-    receipt: Receipt
-    owner: WorkerId | None
-
-
-class Register(Struct, frozen=True):
-    """Make a queue known, with its groups."""
-
-    queue: QueueName
-
-
-class Rewind(Struct, frozen=True):
-    """Let the groups of these priorities read on after the last entry that somebody owns."""
-
-    queue: QueueName
-    priorities: Sequence[int]
-
-
-class DropConsumers(Struct, frozen=True):
-    """Remove the consumers of a queue that own nothing and are no worker's."""
-
-    queue: QueueName
-
-
-class RewriteKey(Struct, frozen=True, kw_only=True):
-    """Put *record* under an idempotency key in place of *text*, '' being nothing; None takes that away."""
-
-    queue: QueueName
-    key: str
-    text: str
-    record: IdempotencyRecord | None
-    lifetime: timedelta
-
-
-class Limit(Struct, frozen=True):
-    """Give a name without one a lifetime."""
-
-    name: str
-    lifetime: timedelta
-
-
-class Shorten(Struct, frozen=True):
-    """Let a name expire after *lifetime* at the latest."""
-
-    name: str
-    lifetime: timedelta
-
-
-class Prolong(Struct, frozen=True):
-    """Let a name live longer while the task that it is about is at this version."""
-
-    name: str
-    lifetime: timedelta
-    task_id: TaskId
-    version: Version
-
-
-class Persist(Struct, frozen=True):
-    """Take a name's lifetime away."""
-
-    name: str
-
-
-class Recount(Struct, frozen=True):
-    """Note how many tasks of a queue are scheduled, where *fact* is still what is noted."""
-
-    fact: CountFact
-
-
-class Strike(Struct, frozen=True):
-    """Take a name out of the list of queues that no queue can have."""
-
-    name: str
-
-
-class RemoveLetter(Struct, frozen=True):
-    """Take out a dead letter that its task, at this version, does not name."""
-
-    entry_id: EntryId
-    task_id: TaskId
-    version: Version
-
-
-class Introduce(Struct, frozen=True):
-    """Put a worker that has a heartbeat into the list of workers."""
-
-    worker: WorkerId
-
-
-Act: TypeAlias = (
-    RemoveEntry
-    | BuryEntry
-    | Forget
-    | HandBack
-    | Register
-    | Rewind
-    | DropConsumers
-    | RewriteKey
-    | Limit
-    | Shorten
-    | Prolong
-    | Persist
-    | Recount
-    | Strike
-    | RemoveLetter
-    | Introduce
-)
 
 
 class Pharmacy(Struct, frozen=True, kw_only=True):
@@ -222,8 +108,9 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
     task = fact.record.task
     if task is None:
         return None
-    if kind is Kind.HOMELESS:
-        change = rehome(task, now=using.now, token=using.token, audit=using.audit)
+    if kind in {Kind.HOMELESS, Kind.HOLLOW_ENTRY}:
+        place = rehome if kind is Kind.HOMELESS else reenter
+        change = place(task, now=using.now, token=using.token, audit=using.audit)
         return change if isinstance(change, Change) else None
     if kind is Kind.LETTER_MISSING and task.failure is not None and task.dlq_entry_id is not None:
         change = rebury(task, now=using.now, token=using.token, audit=using.audit)

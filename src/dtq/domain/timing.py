@@ -1,9 +1,13 @@
-"""Whether a task is scheduled once, and at the time that its record says."""
+"""Whether a task is scheduled once, and at the time that its record says; and how far clocks may be apart."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from dtq.domain.phrases import moment_text
 from dtq.domain.task import Task
+
+CLOCK_TOLERANCE: Final = timedelta(seconds=1)
+"""How far two clocks may be apart."""
 
 
 def mistimed(task: Task, *, due: datetime | None, claimed_at: datetime | None, now: datetime) -> str | None:

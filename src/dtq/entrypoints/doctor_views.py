@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dtq.application.doctor import Group, Report
+from dtq.application.reports import Group, Report
 from dtq.domain.diagnoses import DIAGNOSES
 from dtq.domain.text import clean
 

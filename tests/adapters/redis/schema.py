@@ -1,6 +1,6 @@
 """An adapter, and the server beneath it as any other client sees it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from dtq.adapters.redis.client import Client
@@ -11,6 +11,9 @@ from dtq.ports.backend import BackendOptions
 from tests.contract.harness import Harness
 from tests.contract.redis_harness import open_harness
 from tests.servers import RedisServer
+
+UseUp = Callable[[str], Awaitable[None]]
+"""Takes the last id of a stream that it is given."""
 
 
 class Schema:

@@ -1,12 +1,10 @@
 """A doctor whose user is denied something tells of that, and goes on with the rest."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import pytest
 
 from dtq.adapters.redis.client import Client
-from dtq.application import doctor as rounds
 from dtq.domain.findings import Kind
 from dtq.ports.backend import BackendOptions
 from tests.adapters.redis.schema import Schema
@@ -15,11 +13,6 @@ from tests.contract.redis_harness import open_restricted_harness
 from tests.contract.steps import submit
 from tests.factories import OPERATOR, QUEUE
 from tests.servers import RedisServer
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "SECOND_LOOK", timedelta())
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dtq.adapters.redis import pages
+from dtq.adapters.redis import task_pages, trips
 from dtq.adapters.redis.client import Client, Rejected, Reply
 from dtq.adapters.redis.examination import STEP
 from dtq.adapters.redis.link import Link
@@ -51,7 +51,7 @@ async def test_one_pipeline_carries_a_bounded_number_of_commands(
 ) -> None:
     for _ in range(10):
         await submit(schema.harness)
-    monkeypatch.setattr(pages, "TRIP", 5)
+    monkeypatch.setattr(trips, "TRIP", 5)
     inner, sizes = Client.pipeline, list[int]()
 
     async def noting(client: Client, commands: Sequence[Sequence[str]]) -> Any:
@@ -71,7 +71,7 @@ async def test_no_more_entries_are_kept_in_mind_than_there_is_room_for(
     await submit(schema.harness)
     assert not [one for one in await read(schema) if isinstance(one, EntryFact)]
 
-    monkeypatch.setattr(pages, "_REMEMBERED", 0)
+    monkeypatch.setattr(task_pages, "_REMEMBERED", 0)
 
     assert 1 == len([one for one in await read(schema) if isinstance(one, EntryFact)])
 

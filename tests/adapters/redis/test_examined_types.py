@@ -8,9 +8,9 @@ import pytest
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.names import FAMILIES
 from dtq.adapters.system import UuidIds
-from dtq.application import doctor as rounds
 from dtq.application.audit import AuditTrail
-from dtq.application.doctor import Doctor, Report
+from dtq.application.doctor import Doctor
+from dtq.application.reports import Report
 from dtq.application.treatment import UNRECORDED, Treatment
 from dtq.domain.facts import SEE_TYPES, Role
 from dtq.domain.findings import Kind
@@ -53,11 +53,6 @@ DEPENDENT = {
     "dead letters": {"dead letters", "dead letters older than the oldest that is left"},
     "audit": {"dead letters that are missing"},
 }
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "SECOND_LOOK", timedelta())
 
 
 def doctor_of(schema: Schema) -> Doctor:

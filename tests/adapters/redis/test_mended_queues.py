@@ -1,21 +1,11 @@
 """A list of queues that was deleted is made again by one repair, with its counts."""
 
-from datetime import timedelta
-
-import pytest
-
-from dtq.application import doctor as rounds
 from dtq.domain.findings import Kind
 from dtq.domain.task import QueueName
 from tests.adapters.redis.schema import Schema
 from tests.adapters.redis.test_examined_types import doctor_of, told
 from tests.contract.steps import seconds, submit
 from tests.factories import OPERATOR, QUEUE
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "SECOND_LOOK", timedelta())
 
 
 async def test_queues_that_are_registered_again_get_their_counts(schema: Schema) -> None:

@@ -1,22 +1,14 @@
 """A task that is on loan and in the schedule as well, which no step of dtq brings about, is one task."""
 
-from datetime import timedelta
-
 import pytest
 
 from dtq.adapters.redis.tally import EXACT
-from dtq.application import doctor as rounds
 from dtq.domain.entry import milliseconds
 from dtq.domain.findings import Kind
 from tests.adapters.redis.schema import Schema
 from tests.adapters.redis.test_examined_types import doctor_of, told
 from tests.contract.steps import seconds, submit
 from tests.factories import OPERATOR, QUEUE
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "SECOND_LOOK", timedelta())
 
 
 @pytest.mark.parametrize("delayed", [1, EXACT + 1])

@@ -1,43 +1,23 @@
 """A stream that has given its last id takes nothing more: told of by name, and left to a person."""
 
-from collections.abc import Callable
-from datetime import timedelta
-from operator import attrgetter
-
 import pytest
 
-from dtq.adapters.redis.keys import Keyspace
-from dtq.application import doctor as rounds
 from dtq.domain.facts import LAST_ENTRY_ID
 from dtq.domain.findings import Kind
 from dtq.domain.task import QueueName
-from tests.adapters.redis.schema import Schema
+from tests.adapters.redis.schema import Schema, UseUp
 from tests.adapters.redis.test_examined_types import doctor_of, told
 from tests.contract.steps import submit, take
 from tests.factories import OPERATOR, QUEUE
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "SECOND_LOOK", timedelta())
-
-
-@pytest.mark.parametrize("is_deleted", [True, False])
-@pytest.mark.parametrize(
-    "stream", [attrgetter("dead_letters"), attrgetter("audit")], ids=["the dead letters", "the audit trail"]
-)
-async def test_a_stream_that_is_used_up_is_told_of_and_left(
-    schema: Schema, stream: Callable[[Keyspace], str], *, is_deleted: bool
-) -> None:
-    name = stream(schema.keys)
-    await schema.call("XADD", name, LAST_ENTRY_ID, "task_id", "f" * 32)
-    if is_deleted:
-        await schema.call("XDEL", name, LAST_ENTRY_ID)
+async def test_a_stream_that_is_used_up_is_told_of_and_left(schema: Schema, kept: str, use_up: UseUp) -> None:
+    await use_up(kept)
 
     report = await doctor_of(schema).repair(by=OPERATOR)
 
     assert {Kind.EXHAUSTED: (1, 0, 1)} == {one.kind: (one.count, one.repaired, one.left) for one in report.groups}
-    assert [name] == [one.subject for group in report.groups for one in group.examples]
+    assert [kept] == [one.subject for group in report.groups for one in group.examples]
     assert "anew" in report.groups[0].reasons[0]
 
 

@@ -29,6 +29,7 @@ class Peeked(Struct, frozen=True, kw_only=True):
     number: int
     entry_id: EntryId
     task_id: TaskId
+    has_payload: bool
     values: Values | None
 
 
@@ -57,8 +58,14 @@ async def peek(
         arguments=(direction, limit, link.keys.task_prefix, names, *bounds),
     )
     return [
-        Peeked(number=number - 1, entry_id=EntryId(entry_id), task_id=TaskId(task_id), values=values)
-        for number, entry_id, task_id, values in seen
+        Peeked(
+            number=number - 1,
+            entry_id=EntryId(entry_id),
+            task_id=TaskId(task_id),
+            has_payload=has_payload == 1,
+            values=values,
+        )
+        for number, entry_id, task_id, has_payload, values in seen
     ]
 
 

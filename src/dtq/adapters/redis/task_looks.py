@@ -36,6 +36,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
         return task_fact(
             now,
             entered=bool(entry),
+            hollow=_is_hollow(now, entry),
             pending=pending,
             delivered=last_delivered(groups),
             owner_lives=alive == 1,
@@ -57,6 +58,11 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
         touched += other.keys
         commands += other.commands[1:]
     return Look([*dict.fromkeys(touched)], commands, read)
+
+
+def _is_hollow(task: Task, entry: Reply) -> bool:
+    """Tell whether a task's entry is there, and without a payload."""
+    return place_of(task) in _IN_STREAMS and bool(entry) and PAYLOAD not in pairs(entry[0][1])
 
 
 def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[Sequence[str]]:

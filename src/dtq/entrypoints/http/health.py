@@ -10,8 +10,8 @@ from litestar.di import NamedDependency
 
 from dtq.domain.admission import DEFAULT_QUEUE
 from dtq.domain.errors import BrokerUnavailable, UnsuitableBroker
-from dtq.domain.examination import CLOCK_TOLERANCE
 from dtq.domain.text import class_name, text_of
+from dtq.domain.timing import CLOCK_TOLERANCE
 from dtq.entrypoints.http import examples
 from dtq.entrypoints.http.describe import answer, operation
 from dtq.entrypoints.http.errors import RETRY_AFTER_S

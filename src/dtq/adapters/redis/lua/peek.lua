@@ -3,7 +3,8 @@
 -- KEYS     streams
 -- ARGV[1]  XRANGE or XREVRANGE, [2] how many entries in all, [3] what the key of a task's record begins with,
 -- ARGV[4]  the fields of a snapshot (msgpack; none: no record is read), then of each stream where to begin and to end
--- Reply    seconds, microseconds, and of each entry, stream by stream, {stream, id, task id, snapshot}
+-- Reply    seconds, microseconds, and of each entry, stream by stream, {stream, id, task id, 1 if it has a payload,
+--          snapshot}
 
 -- Entries are read in bites, since the server holds their payloads meanwhile.
 
@@ -12,13 +13,14 @@ local direction, left, prefix, names = ARGV[1], tonumber(ARGV[2]), ARGV[3], cmsg
 local seen = {}
 
 local function see(number, entry)
-  local task_id = ''
+  local task_id, has_payload = '', 0
   for i = 1, #entry[2], 2 do
     if entry[2][i] == 'task_id' then task_id = entry[2][i + 1] end
+    if entry[2][i] == 'payload' then has_payload = 1 end
   end
   -- a key of another type spoils its own entry only: the reason stands where the snapshot would
   local record = #names > 0 and redis.pcall('HMGET', prefix .. task_id, unpack(names))
-  seen[#seen + 1] = {number, entry[1], task_id, record and record.err or record}
+  seen[#seen + 1] = {number, entry[1], task_id, has_payload, record and record.err or record}
 end
 
 for number = 1, #KEYS do

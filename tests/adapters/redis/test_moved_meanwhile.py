@@ -1,0 +1,39 @@
+"""What happens between two trips of one call, and calls that need more than one trip."""
+
+from typing import Any
+
+import pytest
+
+from dtq.adapters.redis import ready
+from tests.adapters.redis.schema import Schema
+from tests.contract.steps import held_lease, run, seconds, submit
+from tests.factories import QUEUE, WORKER
+
+
+async def test_a_queue_that_gets_a_delayed_task_meanwhile_is_not_retired(
+    schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await schema.harness.backend.queues.register(QUEUE)
+    upkeep: Any = schema.harness.backend.upkeep
+    client = upkeep._link.client  # noqa: SLF001 - the moment between its two trips
+    call = client.call
+
+    async def call_and_submit(*command: Any, **named: Any) -> Any:
+        reply = await call(*command, **named)
+        if command[0] == "HGET":
+            await submit(schema.harness, delay=seconds(60))
+        return reply
+
+    monkeypatch.setattr(client, "call", call_and_submit)
+
+    assert not await upkeep.retire(QUEUE)
+    assert "1" == await schema.call("HGET", schema.keys.queues, QUEUE)
+
+
+async def test_of_many_leases_each_is_extended(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready, "MAX_ACTS", 2)
+    tasks = [await run(schema.harness) for _ in range(5)]
+
+    reports = await schema.harness.backend.broker.extend([held_lease(task) for task in tasks], worker=WORKER)
+
+    assert [(task.lease, True) for task in tasks] == [(one.lease, one.kept) for one in reports]
