@@ -40,7 +40,10 @@ _SCHEDULE: Final = Place.SCHEDULE
 
 
 def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
-    """Return how long the record of *task* is kept when it is written, or renewed, at this moment."""
+    """Return how long the record of *task* is kept when it is written, or renewed, at this moment.
+
+    All tasks that have ended are kept as long as each other.
+    """
     if task.is_terminal:
         return retention.task
     least = max(LIVING.task, retention.task)

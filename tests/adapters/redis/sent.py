@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dtq.adapters.redis.codec import ChangedFields, compared
+from dtq.adapters.redis.codec import VERSION, ChangedFields, compared
 from dtq.adapters.redis.description import Forms
 from dtq.adapters.redis.envelope import Envelope
 from dtq.adapters.redis.keys import Keyspace
@@ -56,7 +56,8 @@ def members(packed: object) -> list[Any]:
 def written(before: Task | None, after: Task) -> list[str]:
     """Return names and values, in turn, of the record's fields that a change writes."""
     fields = ChangedFields(compared(before, after))
-    return [text for pair in zip(fields.names, fields.texts(after), strict=True) for text in pair]
+    changed = [text for pair in zip(fields.names, fields.texts(after), strict=True) for text in pair]
+    return [*changed, VERSION, after.version]
 
 
 class _Reader:
@@ -69,9 +70,8 @@ class _Reader:
         self._record, *self._begins = form[:7]
         for at, place in self._part(0, of=2):
             self._form[at] = self._key(place)
-        for at, first, last in self._part(1, of=3):
-            for number in range(last - first + 1):
-                self._form[at + 2 * number] = act[first + number - 1]
+        for at, place in self._part(1, of=2):
+            self._form[at] = act[place - 1]
 
     def sent(self) -> Sent:
         """Tell what the act is."""

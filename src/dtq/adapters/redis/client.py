@@ -11,9 +11,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from hiredis import pack_command
-from redis.asyncio.connection import AbstractConnection, Connection, parse_url
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
@@ -23,6 +21,8 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from dtq.adapters.redis.connecting import connection_settings, opened
+from dtq.adapters.redis.deadlines import Deadlines
 from dtq.adapters.redis.subscription import Subscription
 from dtq.domain.errors import BrokerOutOfMemory, BrokerRefused, BrokerUnavailable, OutcomeUnknown, RecordUnreadable
 from dtq.domain.text import clean
@@ -98,11 +98,12 @@ class Client:
         self.names: Mapping[str, str] = {}
         """What the scripts of these digests are called where operations are counted."""
         self._on_operation = on_operation
-        self._kind, self._settings = _connection_settings(url, timeout=timeout)
+        self._kind, self._settings = connection_settings(url, timeout=timeout)
         self._elsewhere: dict[str, Any] = {}
         self._timeout = timeout.total_seconds()
         self._idle: list[AbstractConnection] = []
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._deadlines = Deadlines()
 
     async def call(self, *command: Argument, block: timedelta = timedelta()) -> Reply:
         """Run one command, which the server may hold back for *block*, and return its reply. Raises Rejected."""
@@ -125,7 +126,7 @@ class Client:
         connection = self._make()
         try:
             async with asyncio.timeout(self._timeout):
-                await _open(connection)
+                await opened(connection)
                 subscription = Subscription(connection, timeout=self._timeout)
                 await subscription.begin(channels)
             self._on_operation("subscribe", Result.OK)
@@ -158,23 +159,24 @@ class Client:
 
     async def _request(self, packed: bytes, *, replies: int, block: timedelta = timedelta()) -> list[Reply]:
         answers = await self._exchange(packed, replies=replies, block=block)
-        moved = next((answer for answer in answers if isinstance(answer, Moved)), None)
-        if moved is None:
-            return answers
-        self._elsewhere = {"host": moved.host, "port": moved.port} if moved.host else {"port": moved.port}
-        await self.close()
-        return await self._exchange(packed, replies=replies, block=block)
+        for answer in answers:
+            if isinstance(answer, Moved):
+                self._elsewhere = {"host": answer.host, "port": answer.port} if answer.host else {"port": answer.port}
+                await self.close()
+                return await self._exchange(packed, replies=replies, block=block)
+        return answers
 
     async def _exchange(self, packed: bytes, *, replies: int, block: timedelta) -> list[Reply]:
         was_sent = False
         try:
-            async with asyncio.timeout(self._timeout + block.total_seconds()), self._slots:
-                connection = await self._connected()
-                was_sent = True
-                await connection.send_packed_command([packed], check_health=False)
-                answers = [await _read(connection) for _ in range(replies)]
-                await self._give_back(connection, answers)
-                return answers
+            with self._deadlines.within(self._timeout + block.total_seconds()):
+                async with self._slots:
+                    connection = await self._connected()
+                    was_sent = True
+                    await connection.send_packed_command([packed], check_health=False)
+                    answers = await _read(connection, replies)
+                    await self._give_back(connection, answers)
+                    return answers
         except (RedisError, OSError) as error:
             # a server of a cluster that is gone cannot tell who took its place: ask the one of the URL again
             self._elsewhere = {}
@@ -187,42 +189,18 @@ class Client:
                 return connection
             # closed by the server, or with a reply that nobody waits for
             await connection.disconnect(nowait=True)
-        connection = self._make()
-        await _open(connection)
-        return connection
+        return await opened(self._make())
 
     async def _give_back(self, connection: AbstractConnection, answers: Sequence[Reply]) -> None:
-        if any(isinstance(answer, Rejected) for answer in answers):
-            # after a failover this may be a replica now, and the name lead to another server
-            await connection.disconnect(nowait=True)
-        else:
-            self._idle.append(connection)
+        for answer in answers:
+            if isinstance(answer, Rejected):
+                # after a failover this may be a replica now, and the name lead to another server
+                await connection.disconnect(nowait=True)
+                return
+        self._idle.append(connection)
 
     def _make(self) -> AbstractConnection:
         return self._kind(**(self._settings | self._elsewhere))
-
-
-def _connection_settings(url: str, *, timeout: timedelta) -> tuple[type[AbstractConnection], dict[str, Any]]:
-    """Read the URL; what dtq relies on is fixed here, whatever the URL's query says. Raises ValueError."""
-    settings: dict[str, Any] = dict(parse_url(url))
-    kind = settings.pop("connection_class", Connection)
-    settings |= {
-        # every request has one deadline, connecting included; timeouts of the driver would only add to it
-        "socket_timeout": None,
-        "socket_connect_timeout": timeout.total_seconds(),
-        "retry": Retry(NoBackoff(), 0),
-        "health_check_interval": 0,
-        "protocol": 2,
-        "legacy_responses": False,
-        "decode_responses": True,
-        # what a stranger wrote must not break the reply that carries it
-        "encoding_errors": "replace",
-    }
-    try:
-        kind(**settings)
-    except TypeError as error:
-        raise ValueError(f"the broker's URL has a parameter that is not known: {error}") from error
-    return kind, settings
 
 
 def _packed(command: Sequence[Argument]) -> bytes:
@@ -230,20 +208,14 @@ def _packed(command: Sequence[Argument]) -> bytes:
     return packed
 
 
-async def _open(connection: AbstractConnection) -> None:
-    try:
-        await connection.connect()  # type: ignore[no-untyped-call]  # redis-py does not type it
-    except BaseException:
-        # a cancellation may have come in the middle of the handshake
-        await connection.disconnect(nowait=True)
-        raise
-
-
-async def _read(connection: AbstractConnection) -> Reply:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return translated(error)
+async def _read(connection: AbstractConnection, replies: int) -> list[Reply]:
+    answers: list[Reply] = []
+    for _ in range(replies):
+        try:
+            answers.append(await connection.read_response())
+        except ResponseError as error:
+            answers.append(translated(error))
+    return answers
 
 
 def checked(reply: Reply) -> Reply:

@@ -202,13 +202,14 @@ def _of_failure(name: str, write: Callable[[Any], str]) -> Callable[[Failure], s
 
 
 _BESIDE: Final[Mapping[str, Sequence[tuple[str, Callable[[Any], str]]]]] = {
+    "version": (),
     "payload": (),
     "failure": [(name, _of_failure(name, _flag if name == "retryable" else str)) for name in _FAILURE],
 }
 _COLUMNS: Final[Sequence[Sequence[tuple[str, Callable[[Any], str]]]]] = tuple(
-    [_FIELDS[attribute][:2]] if attribute in _FIELDS else _BESIDE[attribute] for attribute in Task.__struct_fields__
+    _BESIDE[attribute] if attribute in _BESIDE else [_FIELDS[attribute][:2]] for attribute in Task.__struct_fields__
 )
-"""For each attribute of a task its fields, each with how to write that."""
+"""For each attribute of a task the fields that a change of it writes, each with how to write that."""
 
 
 def task_of(values: Values | None, *, task_id: str, payload: str | None = None) -> Task | None:
@@ -281,7 +282,7 @@ def compared(before: Task | None, after: Task) -> bytes:
 
 
 class ChangedFields:
-    """The fields of the attributes that a comparison found to be others, without the payload."""
+    """The fields of the attributes that a comparison found to be others, without payload and version."""
 
     def __init__(self, changed: bytes) -> None:
         found = [(name, (at, write)) for at in compress(_POSITIONS, changed) for name, write in _COLUMNS[at]]

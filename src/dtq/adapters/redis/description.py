@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from dtq.adapters.redis.codec import PAYLOAD, ChangedFields
-from dtq.adapters.redis.envelope import FIRST_REPLY, FORMS_KNOWN, TOKENS, Argument, Guard, Step, stored_field
+from dtq.adapters.redis.codec import PAYLOAD, VERSION, ChangedFields
+from dtq.adapters.redis.envelope import FIRST_REPLY, FORMS_KNOWN, TOKEN, TOKENS, Argument, Guard, Step, stored_field
 from dtq.adapters.redis.forms import Blank, Form, Meaning
 from dtq.adapters.redis.guards import admission_guards, begins, requirements
 from dtq.adapters.redis.keys import MAX_AUDIT, MAX_RECENT, Keyspace
@@ -88,7 +88,7 @@ class Description:
         key = self._key(self._find.record)
         changed = ChangedFields(shape.changed)
         fields = self._blank.fields(changed.names, lambda move: changed.texts(move.after))
-        fields += ("tokens", TOKENS)
+        fields += (VERSION, TOKEN, "tokens", TOKENS)
         if not shape.is_stored:
             fields += (PAYLOAD, payload)
         if shape.makes_entry:
@@ -96,7 +96,13 @@ class Description:
         if shape.makes_letter:
             fields += ("dlq_entry_id", FIRST_REPLY)
         yield (("HSET", key, *fields),)
-        yield (("PEXPIRE", key, self._text(self._find.lifetime)),)
+        yield (("PEXPIRE", key, self._lifetime()),)
+
+    def _lifetime(self) -> Argument:
+        """Name how long the record is kept, in the form itself where the task has ended: that is the same for all."""
+        if not self._change.after.is_terminal:
+            return self._text(self._find.lifetime)
+        return self._find.lifetime(self._blank.sample)
 
     def _telling(self) -> Iterator[Step]:
         shape, find, change = self._shape, self._find, self._change

@@ -26,6 +26,7 @@ class Answered(IntEnum):
     """How commit.lua answers an act."""
 
     MADE = 1
+    """But for steps whose own guard did not hold; one that was made as a whole is answered by a text."""
     KNOWN = 2
     MOVED = 3
     REFUSED = 4
@@ -64,6 +65,9 @@ def stored_field(name: str) -> Argument:
 
 TOKENS: Final = ("tokens",)
 """Stands for the tokens that the act's record is to remember."""
+
+TOKEN: Final = 0
+"""The number that stands for the token of the act."""
 
 FIRST_REPLY: Final = ("reply", 1)
 """Stands for the reply of the act's first step."""
@@ -192,6 +196,8 @@ class _Writing:
 
     def place(self, number: int) -> int:
         """Return where in an act the key or text of a number stands."""
+        if number == TOKEN:
+            return _HEAD
         return _HEAD + (number if number > 0 else self._count_of_keys - number)
 
     def step(self, command: Command, *own: Guard) -> tuple[object, ...]:
@@ -219,7 +225,7 @@ class _Writing:
             elif isinstance(word, int) and word > 0:
                 self.keys += (at, self.place(word))
             elif isinstance(word, int):
-                self._give(at, self.place(word))
+                self.texts += (at, self.place(word))
         return (first, last, *(self._name(found) if found else _NOTHING))
 
     def _name(self, members: Sequence[object]) -> tuple[int, int]:
@@ -227,14 +233,6 @@ class _Writing:
         first = _FIRST_NAMED + len(self.named)
         self.named += members
         return first, first + len(members) - 1
-
-    def _give(self, at: int, text: int) -> None:
-        """Fill in a text; values of fields, which come one after the other in the act, are told of together."""
-        given = self.texts
-        if given and text == given[-1] + 1 and at == given[-3] + 2 * (text - given[-2]):
-            given[-1] = text
-        else:
-            given += (at, text, text)
 
 
 def envelopes(

@@ -70,6 +70,8 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 def _outcome(answer: Reply) -> str | None:
+    if isinstance(answer, str):
+        return answer
     code, *rest = answer
     if code == Answered.MADE:
         return str(rest[0])

@@ -24,7 +24,7 @@ _IN_STREAMS: Final = frozenset({Place.READY, Place.HELD})
 _DEAD: Final = Place.DEAD
 
 _QUEUES_KNOWN: Final = 64
-"""Of how many queues a process keeps the names of their streams."""
+"""Of how many queues a process keeps each kind of name."""
 
 
 class Shape(Struct, frozen=True):
@@ -119,6 +119,8 @@ class Finder:
         self._keys: Final = keys
         self._retention: Final = options.retention
         self._streams: Final = lru_cache(maxsize=_QUEUES_KNOWN)(keys.streams)
+        self._stream: Final = lru_cache(maxsize=_QUEUES_KNOWN)(keys.stream)
+        self._paused: Final = lru_cache(maxsize=_QUEUES_KNOWN)(keys.paused)
         self.schedule: Final = _always(keys.schedule)
         self.claimed: Final = _always(keys.claimed)
         self.dead_letters: Final = _always(keys.dead_letters)
@@ -132,13 +134,13 @@ class Finder:
         return self._keys.task(move.after.task_id)
 
     def stream(self, move: Move) -> str:
-        return self._keys.stream(move.after.queue, move.after.priority)
+        return self._stream(move.after.queue, move.after.priority)
 
     def streams(self, move: Move) -> Sequence[str]:
         return self._streams(move.after.queue)
 
     def paused(self, move: Move) -> str:
-        return self._keys.paused(move.after.queue)
+        return self._paused(move.after.queue)
 
     def result_key(self, move: Move) -> str:
         return self._keys.result(move.after.task_id)

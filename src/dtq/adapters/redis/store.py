@@ -188,12 +188,14 @@ def _fill(envelope: Envelope, act: tuple[Move, Form[Move, Meaning]]) -> None:
 
 def _plain(reply: Reply, move: Move) -> _Plain | None:
     """Read an answer of commit.lua; None where a guard refused, which means different things to different callers."""
-    code, first, *rest = reply
+    if isinstance(reply, str):
+        return Applied(move.made(reply))
+    code, first, *_ = reply
     try:
         match code:
             case Answered.MADE:
                 # the step that may be left out is the one that writes the idempotency record
-                return Applied(move.made(first), bool(rest[0]))
+                return Applied(move.made(first), detached=True)
             case Answered.KNOWN:
                 return Already(task_of(first, task_id=move.change.after.task_id))
             case Answered.MOVED:

@@ -12,7 +12,7 @@
 --          asked for, then what these name by its first and last place in the form: words, texts, counts, finds, and
 --          the guards of steps. Record is the place in an act of the key of its task, 0 for an act on no task.
 -- Keys     place in the form, place in the act, ..: where an act's own are filled in.
--- Texts    first place in the form, in every second of which one is filled in, first and last place in the act, ..
+-- Texts    likewise.
 -- Touched  the places in an act of the keys that the steps name.
 -- Guards   'among', texts, 0, command: what it reads is one of the texts, numbers being places in the act;
 --          'below', counts, limit, command: counts (a command, place of a key, ..) add up to less; what the command
@@ -21,8 +21,9 @@
 -- Command  words, and finds: for some of the words the place, and 'field', name: from the record; 'reply', n: of the
 --          n-th step; 'tokens', 0: those that the record will remember; 0 is none. In a guard also 0, n, finds: the
 --          reply of the n-th step; -1 is none.
--- Reply    seconds, microseconds, and one answer an act: {1, reply of the first step, steps left out} made;
---          {2, snapshot} its token is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused;
+-- Reply    seconds, microseconds, and one answer an act. One that was made is the reply of its first step: the server
+--          looks at an answer in more parts for longer than at all of these. {1, that reply, steps left out} was made
+--          but for some; {2, snapshot} its token is known; {3, snapshot} another version; {4, guard, what it found, snapshot} refused;
 --          {5, reason} stopped.
 
 local MADE, KNOWN, MOVED, REFUSED, STOPPED = 1, 2, 3, 4, 5
@@ -43,7 +44,7 @@ local before, form, record, tokens = 1, nil, nil, nil
 local forms, replies = {}, {}
 -- What the last command that read a key whole read of it. Nobody else writes meanwhile, so that it holds until the
 -- steps of an act touch the key.
-local reader_of, reading_of = {}, {}
+local reader_of, reading_of, has_read = {}, {}, false
 
 local function snapshot()
   if not record then return false end
@@ -90,13 +91,7 @@ end
 local function fill()
   local form, acts, before = form, acts, before
   for i = form[2], form[3] - 1, 2 do form[form[i]] = KEYS[acts[before + form[i + 1]]] end
-  for i = form[3], form[4] - 1, 3 do
-    local at = form[i]
-    for own = before + form[i + 1], before + form[i + 2] do
-      form[at] = acts[own]
-      at = at + 2
-    end
-  end
+  for i = form[3], form[4] - 1, 2 do form[form[i]] = acts[before + form[i + 1]] end
 end
 
 local function found(kind, which)
@@ -113,7 +108,7 @@ end
 local function whole(name, key)
   if reader_of[key] == name then return reading_of[key] end
   local reply = try(name, key)
-  if type(reply) ~= 'table' then reader_of[key], reading_of[key] = name, reply end
+  if type(reply) ~= 'table' then reader_of[key], reading_of[key], has_read = name, reply, true end
   return reply
 end
 
@@ -179,6 +174,7 @@ local function demand()
 end
 
 local function forget()
+  if not has_read then return end
   for i = form[4], form[5] - 1 do
     local key = KEYS[acts[before + form[i]]]
     if reader_of[key] then reader_of[key] = nil end
@@ -219,7 +215,8 @@ local function make()
       replies[number] = call(unpack(form, form[at], form[at + 1]))
     end
   end
-  return {MADE, text_of(replies[1]), left_out}
+  local text = text_of(replies[1])
+  return left_out == 0 and text or {MADE, text, left_out}
 end
 
 -- The first one that is unpacked is where the others went on, -1 at the end.
