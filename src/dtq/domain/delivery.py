@@ -5,6 +5,7 @@ the task names its lease.
 """
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,8 +16,18 @@ from dtq.domain.events import EventType, task_event
 from dtq.domain.lifecycle import expire, is_expired
 from dtq.domain.outcome import AttemptResult, Failed, Outcome, Succeeded, worker_lost
 from dtq.domain.retry import RetryPolicy, delay_after
-from dtq.domain.status import TaskStatus
+from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.domain.task import AttemptRecord, LeaseToken, Receipt, Task, Version, WorkerId
+
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_QUEUED: Final = TaskStatus.QUEUED
+_RUNNING: Final = TaskStatus.RUNNING
+_SUCCEEDED: Final = TaskStatus.SUCCEEDED
+_TASK_STARTED: Final = EventType.TASK_STARTED
+_TASK_SUCCEEDED: Final = EventType.TASK_SUCCEEDED
+_SUCCESS: Final = AttemptResult.SUCCESS
+_ONLY_HELD: Final = (Requirement.HELD,)
+_TO_START: Final = (Requirement.HELD, Requirement.UNPAUSED)
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -42,7 +53,7 @@ def start(
     A start counts an attempt and requires that the worker owns the entry and that the queue is not paused. A running
     task that is delivered again has lost its worker: that costs an attempt, and the last one is not run again.
     """
-    if task.is_terminal:
+    if task.status in TERMINAL:
         return Acknowledge(absorbed=False)
     if task.receipt != claim.receipt:
         return Acknowledge(absorbed=True)
@@ -50,9 +61,9 @@ def start(
         return Drop(DropReason.ALREADY_MINE)
     if task.cancel_requested:
         return _end_cancelled(task, now=now, token=token, holder=claim.worker)
-    if task.status is TaskStatus.QUEUED and is_expired(task, now=now):
-        return expire(task, now=now, token=token, requires=(Requirement.HELD,), holder=claim.worker)
-    if task.status is TaskStatus.RUNNING and task.attempt >= task.max_attempts:
+    if task.status is _QUEUED and is_expired(task, now=now):
+        return expire(task, now=now, token=token, requires=_ONLY_HELD, holder=claim.worker)
+    if task.status is _RUNNING and task.attempt >= task.max_attempts:
         return _give_up(task, worker_lost(), now=now, token=token, policy=policy, holder=claim.worker)
     return _run(task, claim=claim, now=now, token=token)
 
@@ -83,13 +94,13 @@ def finish(
 
 
 def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
-    lost = worker_lost() if task.status is TaskStatus.RUNNING else None
+    lost = worker_lost() if task.status is _RUNNING else None
     history = task.history
     if lost is not None:
         history += (_record(task, now=now, outcome=lost),)
     after = replace(
         task,
-        status=TaskStatus.RUNNING,
+        status=_RUNNING,
         attempt=task.attempt + 1,
         started_at=now,
         worker_id=claim.worker,
@@ -102,37 +113,41 @@ def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
         version=token,
     )
     metadata = None if lost is None else {"redelivered": True}
-    kind = EventType.TASK_STARTED
-    event = task_event(after, kind=kind, event_id=token, at=now, worker=claim.worker, metadata=metadata)
-    requires = (Requirement.HELD, Requirement.UNPAUSED)
+    event = task_event(after, kind=_TASK_STARTED, event_id=token, at=now, worker=claim.worker, metadata=metadata)
     return Change(
         before=task,
         after=after,
         at=now,
         event=event,
-        requires=requires,
+        requires=_TO_START,
         holder=claim.worker,
         attempt_result=None if lost is None else lost.kind,
     )
 
 
 def _succeed(task: Task, outcome: Succeeded, *, now: datetime, token: Version) -> Change:
-    after = replace(
-        _ended(task, now=now, outcome=outcome),
-        status=TaskStatus.SUCCEEDED,
+    after = _ended(
+        task,
+        now=now,
+        outcome=outcome,
+        status=_SUCCEEDED,
         result_truncated=outcome.truncated,
         version=token,
     )
-    kind, counts = EventType.TASK_SUCCEEDED, AttemptResult.SUCCESS
-    return _finished(task, after, kind=kind, now=now, counts=counts, result=outcome.result, ran=outcome.ran)
+    return _finished(
+        task, after, kind=_TASK_SUCCEEDED, now=now, counts=_SUCCESS, result=outcome.result, ran=outcome.ran
+    )
 
 
 def _retry(
     task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, jitter: float
 ) -> Change:
     delay = delay_after(task.attempt, policy=policy.retry, jitter=jitter)
-    after = replace(
-        _ended(task, now=now, outcome=outcome, delay=delay),
+    after = _ended(
+        task,
+        now=now,
+        outcome=outcome,
+        delay=delay,
         status=TaskStatus.RETRYING,
         failure=outcome.failure,
         retry_delay=delay,
@@ -145,8 +160,10 @@ def _retry(
 def _give_up(
     task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, holder: WorkerId | None
 ) -> Change:
-    after = replace(
-        _ended(task, now=now, outcome=outcome),
+    after = _ended(
+        task,
+        now=now,
+        outcome=outcome,
         status=TaskStatus.DEAD_LETTERED if policy.dead_letters else TaskStatus.FAILED,
         failure=outcome.failure,
         version=token,
@@ -156,13 +173,18 @@ def _give_up(
 
 
 def _end_cancelled(task: Task, *, now: datetime, token: Version, holder: WorkerId | None) -> Change:
-    after = replace(_ended(task, now=now, outcome=None), status=TaskStatus.CANCELLED, version=token)
+    after = _ended(task, now=now, outcome=None, status=TaskStatus.CANCELLED, version=token)
     counts = None if task.lease is None else AttemptResult.ERROR
     return _finished(task, after, kind=EventType.TASK_CANCELLED, now=now, counts=counts, holder=holder)
 
 
-def _ended(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None) -> Task:
-    """Close the attempt that was running: its record goes to the history, its lease and entry end."""
+def _ended(
+    task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None, **changes: object
+) -> Task:
+    """Close the attempt that was running: its record goes to the history, its lease and entry end.
+
+    The *changes* are made in the same copy: a task is large.
+    """
     return replace(
         task,
         finished_at=now,
@@ -170,6 +192,7 @@ def _ended(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedel
         history=(*task.history, _record(task, now=now, outcome=outcome, delay=delay)),
         lease=None,
         entry_id=None,
+        **changes,
     )
 
 
@@ -201,7 +224,7 @@ def _finished(
         after=after,
         at=now,
         event=event,
-        requires=() if holder is None else (Requirement.HELD,),
+        requires=() if holder is None else _ONLY_HELD,
         holder=holder,
         result=result,
         attempt_result=counts,
