@@ -19,7 +19,7 @@ from dtq.domain.json_text import JsonProblem
 from dtq.domain.outcome import Outcome, Succeeded, classify, failed, timed_out, undecodable, unknown_task_type
 from dtq.domain.task import Task, WorkerId
 from dtq.handlers import Handler, Registry, TaskContext
-from dtq.handlers.payload import PayloadInvalid
+from dtq.handlers.payload import PayloadInvalid, read_payload
 from dtq.ports.environment import Clock, Timer
 
 SWALLOW_GRACE: Final = timedelta(seconds=1)
@@ -61,6 +61,23 @@ class Attempt:
     *on_ended* hears when the handler has really ended, which for one that cannot be stopped is later.
     """
 
+    __slots__ = (
+        "_began_at",
+        "_clock",
+        "_deadlines",
+        "_grace",
+        "_has_ended",
+        "_loop",
+        "_on_decided",
+        "_on_ended",
+        "_reason",
+        "_rules",
+        "_runner",
+        "_task",
+        "ends_at",
+        "is_decided",
+    )
+
     def __init__(
         self,
         task: Task,
@@ -99,6 +116,7 @@ class Attempt:
                 # each beat reports a request again; a second cancellation would cut the clean-up of the first
                 return
             self._runner.cancel()
+            self._runner.add_done_callback(self._end_unbegun)
             self._grace = self._clock.call_later(SWALLOW_GRACE, self._give_up)
         elif reason is not StopReason.CANCEL:
             # a thread cannot be stopped: its slot stays taken; after a cancel its end is waited for
@@ -116,7 +134,6 @@ class Attempt:
         """Begin to run an async handler, in a task of its own."""
         self._arm(self._clock.monotonic())
         self._runner = self._loop.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
-        self._runner.add_done_callback(self._end_unbegun)
 
     def run_sync(self, handler: Handler, payload: object, *, pool: ThreadPoolExecutor) -> None:
         """Begin to run a sync handler in a thread of *pool*."""
@@ -125,7 +142,7 @@ class Attempt:
     async def _call_async(self, handler: Handler, payload: object) -> None:
         outcome: Outcome = _UNTOLD
         try:
-            value = handler.function(payload, self._context())
+            value = handler.function(payload, self._context(self._began_at))
             if inspect.isawaitable(value):
                 value = await value
             outcome = outcome_of(value, max_bytes=self._rules.result_max_bytes)
@@ -137,9 +154,10 @@ class Attempt:
     def _call_sync(self, handler: Handler, payload: object) -> None:
         outcome: Outcome = _UNTOLD
         try:
-            self._tell(self._arm, self._clock.monotonic())
+            started = self._clock.monotonic()
+            self._tell(self._arm, started)
             # what it leaves in its thread's own context would be there for the next one
-            value = copy_context().run(handler.function, payload, self._context())
+            value = copy_context().run(handler.function, payload, self._context(started))
             outcome = _sync_outcome(value, max_bytes=self._rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
@@ -152,16 +170,17 @@ class Attempt:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *arguments)
 
-    def _context(self) -> TaskContext:
-        ends_at = self._clock.monotonic() + self._task.timeout.total_seconds()
+    def _context(self, started: float) -> TaskContext:
+        task, monotonic = self._task, self._clock.monotonic
+        ends_at = started + task.timeout.total_seconds()
         return TaskContext(
-            task_id=self._task.task_id,
-            idempotency_key=self._task.idempotency_key,
-            attempt=self._task.attempt,
+            task_id=task.task_id,
+            idempotency_key=task.idempotency_key,
+            attempt=task.attempt,
             worker_id=self._rules.worker_id,
-            queue=self._task.queue,
-            deadline=self._clock.now() + self._task.timeout,
-            seconds_left=lambda: ends_at - self._clock.monotonic(),
+            queue=task.queue,
+            deadline=self._clock.now() + task.timeout,
+            seconds_left=lambda: ends_at - monotonic(),
         )
 
     def _arm(self, started: float) -> None:
@@ -229,7 +248,7 @@ class Executor:
             attempt.refuse(unknown_task_type(task.task_type))
             return attempt
         try:
-            payload = self._registry.read_payload(task.task_type, task.payload or "")
+            payload = read_payload(task.payload or "", kind=handler.payload)
         except (JsonProblem, PayloadInvalid) as problem:
             attempt.refuse(undecodable(str(problem)))
             return attempt
