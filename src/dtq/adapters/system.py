@@ -70,7 +70,5 @@ class SystemChance:
     """Chance from a generator that the system seeds."""
 
     def __init__(self) -> None:
-        self._random = random.Random()
-
-    def uniform(self, low: float, high: float) -> float:
-        return self._random.uniform(low, high)
+        self.uniform = random.Random().uniform
+        """The generator's own, since it is asked for each task."""

@@ -74,6 +74,7 @@ class Attempt:
         "_rules",
         "_runner",
         "_task",
+        "_timeout",
         "ends_at",
         "is_decided",
     )
@@ -94,6 +95,7 @@ class Attempt:
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._task = task
+        self._timeout = task.timeout.total_seconds()
         self._clock = clock
         self._deadlines = deadlines
         self._rules = rules
@@ -172,7 +174,7 @@ class Attempt:
 
     def _context(self, started: float) -> TaskContext:
         task, monotonic = self._task, self._clock.monotonic
-        ends_at = started + task.timeout.total_seconds()
+        ends_at = started + self._timeout
         return TaskContext(
             task_id=task.task_id,
             idempotency_key=task.idempotency_key,
@@ -186,7 +188,7 @@ class Attempt:
     def _arm(self, started: float) -> None:
         """Begin to count the time, from when the handler really started."""
         self._began_at = started
-        self.ends_at = started + self._task.timeout.total_seconds()
+        self.ends_at = started + self._timeout
         self._deadlines.watch(self)
 
     def _end_unbegun(self, _: "asyncio.Task[None]") -> None:
@@ -218,7 +220,7 @@ class Attempt:
         if self._reason in _UNRECORDED:
             self._on_decided(None)
         elif self._reason is StopReason.TIMEOUT:
-            self._on_decided(timed_out(self._task.timeout.total_seconds()))
+            self._on_decided(timed_out(self._timeout))
         else:
             self._on_decided(outcome)
 

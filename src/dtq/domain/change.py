@@ -37,6 +37,9 @@ _HELD: Final = Requirement.HELD
 _CANCELLED: Final = TaskStatus.CANCELLED
 
 
+_NOT_NEW: Final = "a step needs a new token"
+
+
 class IllegalChange(AssertionError):
     """A decision broke the transition table: a defect in the domain, never a user's fault."""
 
@@ -61,18 +64,19 @@ class Change(Struct, frozen=True, kw_only=True):
     ran: timedelta | None = None
 
     def __post_init__(self) -> None:
-        problem = _fault(self.before, self.after)
+        before, after = self.before, self.after
+        problem = contradiction(after) or (_birth_fault(after) if before is None else _step_fault(before, after))
         if problem is None and (_HELD in self.requires) != (self.holder is not None):
             problem = "HELD needs a holder, and nothing else may name one"
         if problem is not None:
-            was = self.before.status if self.before else "nothing"
-            message = f"{self.after.task_id}: {was} -> {self.after.status}: {problem}"
+            was = before.status if before else "nothing"
+            message = f"{after.task_id}: {was} -> {after.status}: {problem}"
             raise IllegalChange(message)
 
     @property
     def stored(self) -> Task | None:
         """The task that the broker must hold for this step; None means that it must hold none."""
-        return self.before if self.before is not None and self.before.is_stored else None
+        return None if self.before is None or self.before.version == NO_VERSION else self.before
 
     @property
     def marks_cancelled(self) -> bool:
@@ -100,21 +104,19 @@ class Change(Struct, frozen=True, kw_only=True):
         return self.revives or self.stored is None
 
 
-def _fault(before: Task | None, after: Task) -> str | None:
-    """Name the first rule that a step breaks, or None."""
-    if after.version == NO_VERSION or (before is not None and after.version == before.version):
-        return "a step needs a new token"
-    problem = contradiction(after)
-    if problem is not None:
-        return problem
-    if before is not None:
-        return _step_fault(before, after)
+def _birth_fault(after: Task) -> str | None:
+    """Name the first rule that a task breaks by how it begins, or None."""
+    if after.version == NO_VERSION:
+        return _NOT_NEW
     if after.status not in INITIAL:
         return "a task begins pending or queued"
     return None if after.attempt == 0 else "a task begins without an attempt"
 
 
 def _step_fault(before: Task, after: Task) -> str | None:
+    """Name the first rule that a step breaks, or None."""
+    if after.version in (NO_VERSION, before.version):
+        return _NOT_NEW
     if (
         before.task_id != after.task_id
         or before.queue != after.queue

@@ -126,73 +126,57 @@ def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
 
 
 def _succeed(task: Task, outcome: Succeeded, *, now: datetime, token: Version) -> Change:
-    after = _ended(
-        task,
-        now=now,
-        outcome=outcome,
-        status=_SUCCEEDED,
-        result_truncated=outcome.truncated,
-        version=token,
-    )
-    return _finished(
-        task, after, kind=_TASK_SUCCEEDED, now=now, counts=_SUCCESS, result=outcome.result, ran=outcome.ran
-    )
+    after = _ended(task, status=_SUCCEEDED, outcome=outcome, now=now, token=token)
+    kind, result, ran = _TASK_SUCCEEDED, outcome.result, outcome.ran
+    return _finished(task, after, kind=kind, now=now, counts=_SUCCESS, result=result, ran=ran)
 
 
 def _retry(
     task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, jitter: float
 ) -> Change:
     delay = delay_after(task.attempt, policy=policy.retry, jitter=jitter)
-    after = _ended(
-        task,
-        now=now,
-        outcome=outcome,
-        delay=delay,
-        status=TaskStatus.RETRYING,
-        failure=outcome.failure,
-        retry_delay=delay,
-        available_at=now + delay,
-        version=token,
-    )
+    after = _ended(task, status=TaskStatus.RETRYING, outcome=outcome, now=now, token=token, delay=delay)
     return _finished(task, after, kind=EventType.TASK_RETRY_SCHEDULED, now=now, counts=outcome.kind)
 
 
 def _give_up(
     task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, holder: WorkerId | None
 ) -> Change:
-    after = _ended(
-        task,
-        now=now,
-        outcome=outcome,
-        status=TaskStatus.DEAD_LETTERED if policy.dead_letters else TaskStatus.FAILED,
-        failure=outcome.failure,
-        version=token,
-    )
+    status = TaskStatus.DEAD_LETTERED if policy.dead_letters else TaskStatus.FAILED
+    after = _ended(task, status=status, outcome=outcome, now=now, token=token)
     kind = EventType.TASK_DEAD_LETTERED if policy.dead_letters else EventType.TASK_FAILED
     return _finished(task, after, kind=kind, now=now, counts=outcome.kind, holder=holder)
 
 
 def _end_cancelled(task: Task, *, now: datetime, token: Version, holder: WorkerId | None) -> Change:
-    after = _ended(task, now=now, outcome=None, status=TaskStatus.CANCELLED, version=token)
+    after = _ended(task, status=TaskStatus.CANCELLED, outcome=None, now=now, token=token)
     counts = None if task.lease is None else AttemptResult.ERROR
     return _finished(task, after, kind=EventType.TASK_CANCELLED, now=now, counts=counts, holder=holder)
 
 
 def _ended(
-    task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None, **changes: object
+    task: Task,
+    *,
+    status: TaskStatus,
+    outcome: Outcome | None,
+    now: datetime,
+    token: Version,
+    delay: timedelta | None = None,
 ) -> Task:
-    """Close the attempt that was running: its record goes to the history, its lease and entry end.
-
-    The *changes* are made in the same copy: a task is large.
-    """
+    """Close the attempt that was running: its record goes to the history, its lease and entry end."""
     return replace(
         task,
+        status=status,
+        available_at=task.available_at if delay is None else now + delay,
         finished_at=now,
         duration=None if task.started_at is None else now - task.started_at,
+        failure=outcome.failure if isinstance(outcome, Failed) else task.failure,
+        retry_delay=task.retry_delay if delay is None else delay,
+        result_truncated=outcome.truncated if isinstance(outcome, Succeeded) else task.result_truncated,
         history=(*task.history, _record(task, now=now, outcome=outcome, delay=delay)),
-        lease=None,
         entry_id=None,
-        **changes,
+        lease=None,
+        version=token,
     )
 
 

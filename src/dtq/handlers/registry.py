@@ -100,6 +100,8 @@ class Registry:
                 raise DuplicateHandler(message)
         # not when they are declared: what their annotations name may stand further down in the module
         self._known: Mapping[str, Handler] = {name: _resolved(handler) for name, handler in known.items()}
+        self.get: Final[Callable[[str], Handler | None]] = self._known.get
+        """Returns the handler of a task type, or None where there is none; the table's own, since each task asks."""
 
     @classmethod
     def of(cls, *functions: Callable[..., object]) -> "Registry":
@@ -119,10 +121,6 @@ class Registry:
     def task_types(self) -> frozenset[str]:
         """The names that can be submitted and run here."""
         return frozenset(self._known)
-
-    def get(self, task_type: str) -> Handler | None:
-        """Return the handler of *task_type*, or None where there is none."""
-        return self._known.get(task_type)
 
     def payload_problem(self, task_type: str, text: str) -> FieldProblem | None:
         """Say what keeps *text*, a JSON object, from being a payload of *task_type*, or None."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from dtq.adapters.prometheus.definitions import METRICS, OPERATIONS, REJECTED
@@ -41,7 +42,7 @@ class _Kind(NamedTuple):
 Counts = Callable[[_Step], bool]
 """Whether a counter counts such a step."""
 
-Amount = Callable[[Change], float | None]
+Amount = Callable[[Change], timedelta | None]
 """What a histogram measures of a change; None where there is nothing to measure."""
 
 
@@ -53,26 +54,21 @@ def _completed(step: _Step) -> bool:
     return step.status in TERMINAL and step.was not in TERMINAL
 
 
-def _wait(change: Change) -> float | None:
+def _wait(change: Change) -> timedelta | None:
     before, after = change.before, change.after
     if before is None or after.started_at is None:
         return None
     # a record that was rebuilt does not tell of earlier starts
     is_first = before.started_at is None and before.requeued_at is None and before.is_stored
-    return _seconds(after.started_at - after.created_at) if is_first else None
+    return after.started_at - after.created_at if is_first else None
 
 
-def _duration(change: Change) -> float | None:
+def _duration(change: Change) -> timedelta | None:
     task = change.after
     if task.finished_at is None:
         return None
     began_at = task.created_at if task.requeued_at is None else max(task.created_at, task.requeued_at)
-    return _seconds(task.finished_at - began_at)
-
-
-def _seconds(duration: timedelta | None) -> float | None:
-    # the server's clock may have been set back meanwhile
-    return None if duration is None else max(0.0, duration.total_seconds())
+    return task.finished_at - began_at
 
 
 _COUNTED: Final[Mapping[str, Counts]] = {
@@ -92,8 +88,8 @@ _COUNTED: Final[Mapping[str, Counts]] = {
 _MEASURED: Final[Mapping[str, tuple[EventType, Amount]]] = {
     "dtq_task_wait_seconds": (EventType.TASK_STARTED, _wait),
     "dtq_task_duration_seconds": (EventType.TASK_SUCCEEDED, _duration),
-    "dtq_task_execution_seconds": (EventType.TASK_SUCCEEDED, lambda change: _seconds(change.ran)),
-    "dtq_retry_delay_seconds": (EventType.TASK_RETRY_SCHEDULED, lambda change: _seconds(change.after.retry_delay)),
+    "dtq_task_execution_seconds": (EventType.TASK_SUCCEEDED, attrgetter("ran")),
+    "dtq_retry_delay_seconds": (EventType.TASK_RETRY_SCHEDULED, attrgetter("after.retry_delay")),
 }
 """What a histogram measures of the steps that have this event."""
 
@@ -131,7 +127,8 @@ class MetricsObserver:
             for amount, distribution in kind.measures:
                 value = amount(change)
                 if value is not None:
-                    distribution.add(value)
+                    # the server's clock may have been set back meanwhile
+                    distribution.add(max(0.0, value.total_seconds()))
 
     def happened(self, event: Event) -> None:
         """No metric counts what belongs to no task."""
