@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dtq.application.deadlines import Deadlines
+from dtq.application.deadlines import NEVER, Deadlines
 from dtq.application.results import not_serializable, outcome_of
 from dtq.domain.json_text import JsonProblem
 from dtq.domain.outcome import Outcome, Succeeded, classify, failed, timed_out, undecodable, unknown_task_type
@@ -102,7 +102,7 @@ class Attempt:
         self._reason: StopReason | None = None
         # counted from when the handler really starts
         self._began_at = 0.0
-        self.ends_at = float("inf")
+        self.ends_at = NEVER
         self._grace: Timer | None = None
         self._runner: asyncio.Task[None] | None = None
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dtq.domain.status import TERMINAL, Place
+from dtq.domain.status import Place
 from dtq.domain.task import Task, place_of
 
 
@@ -41,7 +41,7 @@ _SCHEDULE: Final = Place.SCHEDULE
 
 def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
     """Return how long the record of *task* is kept when it is written, or renewed, at this moment."""
-    if task.status in TERMINAL:
+    if task.is_terminal:
         return retention.task
     least = max(LIVING.task, retention.task)
     return least + _time_needed(task, at=at)
@@ -49,7 +49,7 @@ def task_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelt
 
 def record_lifetime(task: Task, *, at: datetime, retention: Retention) -> timedelta:
     """Return how long the idempotency record of *task* is kept when it is written, or renewed, at this moment."""
-    if task.status in TERMINAL:
+    if task.is_terminal:
         return retention.idempotency
     least = max(LIVING.idempotency, retention.idempotency)
     return least + _time_needed(task, at=at)
