@@ -78,7 +78,9 @@ def around(line: Mapping[str, object]) -> dict[str, object]:
 
 def test_a_line_of_a_handler_in_a_thread_names_its_task(log: Log) -> None:
     with ThreadPoolExecutor(max_workers=1) as pool:
-        assert "said" == pool.submit(function_of("say"), {"word": "hello"}, context()).result()
+        # as an attempt calls it
+        said = pool.submit(copy_context().run, function_of("say"), {"word": "hello"}, context())
+        assert "said" == said.result()
         left_behind = pool.submit(get_contextvars).result()
 
     assert [AROUND, AROUND] == [around(line) for line in log.lines]
@@ -91,7 +93,11 @@ async def test_lines_of_handlers_that_run_together_name_each_its_own_task(log: L
     ids = [TaskId(f"{number:032}") for number in range(3)]
 
     contexts = [replace(context(), task_id=one) for one in ids]
-    await asyncio.gather(*[asyncio.create_task(function({"word": one.task_id}, one)) for one in contexts])
+
+    async def run(one: TaskContext) -> None:
+        await function({"word": one.task_id}, one)
+
+    await asyncio.gather(*[asyncio.create_task(run(one)) for one in contexts])
 
     said = {(line["task_id"], line["word"]) for line in log.lines if "word" in line}
     assert {(one, one) for one in ids} == said
@@ -100,8 +106,9 @@ async def test_lines_of_handlers_that_run_together_name_each_its_own_task(log: L
 
 
 def test_a_handler_that_was_left_behind_takes_nothing_from_where_it_is_closed() -> None:
-    left_behind = function_of("say.async")({"word": "hello"}, context())
-    copy_context().run(left_behind.send, None)
+    its_own = copy_context()
+    left_behind = its_own.run(function_of("say.async"), {"word": "hello"}, context())
+    its_own.run(left_behind.send, None)
 
     with bound_contextvars(task_id="another"):
         left_behind.close()

@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from dtq.adapters.prometheus import Role
 from dtq.domain.outcome import Succeeded
+from dtq.domain.task import WorkerId
 from tests.adapters.metering import SECOND, after, finished, metrics_of, scraped, started
-from tests.factories import NOW, QUEUE, TASK_TYPE, a_task
+from tests.factories import NOW, QUEUE, TASK_TYPE, WORKER, a_task
 
 
 def test_what_threads_count_together_is_counted_once_while_it_is_scraped() -> None:
@@ -34,6 +35,15 @@ def test_what_threads_count_together_is_counted_once_while_it_is_scraped() -> No
     assert {("commit", "ok"): each * threads} == shown.of("dtq_redis_operations_total")
     assert {(QUEUE, TASK_TYPE): each * threads} == shown.of("dtq_tasks_succeeded_total")
     assert {(QUEUE, TASK_TYPE): each * threads} == shown.of("dtq_task_execution_seconds_count")
+
+
+def test_kinds_of_step_that_count_in_one_series_are_added_up() -> None:
+    success = Succeeded(result="1", ran=SECOND)
+    shown = after(finished(success), finished(success, worker_id=WorkerId("worker-00000002")))
+
+    assert {(QUEUE, TASK_TYPE): 2} == shown.of("dtq_tasks_succeeded_total")
+    assert {(QUEUE, TASK_TYPE): 2} == shown.of("dtq_task_execution_seconds_count")
+    assert {("success", TASK_TYPE, WORKER): 1} == shown.of("dtq_worker_tasks_total")
 
 
 def test_durations_of_an_hour_have_buckets() -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from os import register_at_fork, urandom
-from typing import Final
+from typing import Final, cast
 
 from dtq.domain.task import LeaseToken, TaskId, Version, WorkerId
 from dtq.ports.environment import Timer
@@ -14,9 +14,10 @@ from dtq.ports.environment import Timer
 _MANY: Final = 64
 """How many ids are made at a time: asking the system for chance takes longer than all the rest of making one."""
 
-_RANDOM: Final = (1 << 128) - 1 ^ (0xF << 76 | 0b11 << 62)
-_FIXED: Final = 4 << 76 | 0b10 << 62
-"""Which bits of a uuid4 are random, and what the others tell: its version and variant."""
+_SIZE: Final = 16
+_RANDOM: Final = int.from_bytes(((1 << 128) - 1 ^ (0xF << 76 | 0b11 << 62)).to_bytes(_SIZE) * _MANY)
+_FIXED: Final = int.from_bytes((4 << 76 | 0b10 << 62).to_bytes(_SIZE) * _MANY)
+"""Which bits of uuid4s are random, and what the others tell: their version and variant."""
 
 _made: Final[list[str]] = []
 # a child that went on with what its parent has made would give the same ids again
@@ -30,9 +31,9 @@ def _uuid4_hex() -> str:
             return _made.pop()
         except IndexError:
             # as well where another thread took the last one
-            drawn = urandom(16 * _MANY)
-            numbers = [int.from_bytes(drawn[first : first + 16]) for first in range(0, len(drawn), 16)]
-            _made.extend([f"{number & _RANDOM | _FIXED:032x}" for number in numbers])
+            drawn = int.from_bytes(urandom(_SIZE * _MANY)) & _RANDOM | _FIXED
+            digits = drawn.to_bytes(_SIZE * _MANY).hex()
+            _made.extend([digits[first : first + 2 * _SIZE] for first in range(0, len(digits), 2 * _SIZE)])
 
 
 class SystemClock:
@@ -61,18 +62,14 @@ class UuidIds:
     def worker(self) -> WorkerId:
         return WorkerId(f"worker-{_uuid4_hex()[:8]}")
 
-    def token(self) -> Version:
-        return Version(_uuid4_hex())
-
-    def lease(self) -> LeaseToken:
-        return LeaseToken(_uuid4_hex())
+    # three of them a task, and so without a call of their own
+    token = staticmethod(cast("Callable[[], Version]", _uuid4_hex))
+    lease = staticmethod(cast("Callable[[], LeaseToken]", _uuid4_hex))
 
 
 class SystemChance:
     """Chance from a generator that the system seeds."""
 
     def __init__(self) -> None:
-        self._random = random.Random()
-
-    def uniform(self, low: float, high: float) -> float:
-        return self._random.uniform(low, high)
+        self.uniform = random.Random().uniform
+        """The generator's own, since it is asked for each task."""

@@ -5,7 +5,9 @@ from typing import Final, Protocol
 
 from dtq.ports.environment import Clock, Timer
 
-_NEVER: Final = float("inf")
+NEVER: Final = float("inf")
+"""When what has no end must end."""
+
 _SHORTEST: Final = timedelta(milliseconds=1)
 """A timer may go off a little early; the next one is not to do so again and again."""
 
@@ -26,7 +28,7 @@ class Deadlines:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._watched: set[Limited] = set()
-        self._rings_at = _NEVER
+        self._rings_at = NEVER
         self._timer: Timer | None = None
 
     def watch(self, one: Limited) -> None:
@@ -47,7 +49,7 @@ class Deadlines:
         self._timer = self._clock.call_later(max(left, _SHORTEST), self._ring)
 
     def _ring(self) -> None:
-        self._rings_at, self._timer = _NEVER, None
+        self._rings_at, self._timer = NEVER, None
         now = self._clock.monotonic()
         for one in [one for one in self._watched if one.ends_at <= now]:
             self._watched.discard(one)

@@ -13,13 +13,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dtq.application.deadlines import Deadlines
+from dtq.application.deadlines import NEVER, Deadlines
 from dtq.application.results import not_serializable, outcome_of
 from dtq.domain.json_text import JsonProblem
 from dtq.domain.outcome import Outcome, Succeeded, classify, failed, timed_out, undecodable, unknown_task_type
 from dtq.domain.task import Task, WorkerId
 from dtq.handlers import Handler, Registry, TaskContext
-from dtq.handlers.payload import PayloadInvalid
+from dtq.handlers.payload import PayloadInvalid, read_payload
 from dtq.ports.environment import Clock, Timer
 
 SWALLOW_GRACE: Final = timedelta(seconds=1)
@@ -61,6 +61,24 @@ class Attempt:
     *on_ended* hears when the handler has really ended, which for one that cannot be stopped is later.
     """
 
+    __slots__ = (
+        "_began_at",
+        "_clock",
+        "_deadlines",
+        "_grace",
+        "_has_ended",
+        "_loop",
+        "_on_decided",
+        "_on_ended",
+        "_reason",
+        "_rules",
+        "_runner",
+        "_task",
+        "_timeout",
+        "ends_at",
+        "is_decided",
+    )
+
     def __init__(
         self,
         task: Task,
@@ -77,13 +95,14 @@ class Attempt:
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._task = task
+        self._timeout = task.timeout.total_seconds()
         self._clock = clock
         self._deadlines = deadlines
         self._rules = rules
         self._reason: StopReason | None = None
         # counted from when the handler really starts
         self._began_at = 0.0
-        self.ends_at = float("inf")
+        self.ends_at = NEVER
         self._grace: Timer | None = None
         self._runner: asyncio.Task[None] | None = None
 
@@ -99,6 +118,7 @@ class Attempt:
                 # each beat reports a request again; a second cancellation would cut the clean-up of the first
                 return
             self._runner.cancel()
+            self._runner.add_done_callback(self._end_unbegun)
             self._grace = self._clock.call_later(SWALLOW_GRACE, self._give_up)
         elif reason is not StopReason.CANCEL:
             # a thread cannot be stopped: its slot stays taken; after a cancel its end is waited for
@@ -116,7 +136,6 @@ class Attempt:
         """Begin to run an async handler, in a task of its own."""
         self._arm(self._clock.monotonic())
         self._runner = self._loop.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
-        self._runner.add_done_callback(self._end_unbegun)
 
     def run_sync(self, handler: Handler, payload: object, *, pool: ThreadPoolExecutor) -> None:
         """Begin to run a sync handler in a thread of *pool*."""
@@ -125,7 +144,7 @@ class Attempt:
     async def _call_async(self, handler: Handler, payload: object) -> None:
         outcome: Outcome = _UNTOLD
         try:
-            value = handler.function(payload, self._context())
+            value = handler.function(payload, self._context(self._began_at))
             if inspect.isawaitable(value):
                 value = await value
             outcome = outcome_of(value, max_bytes=self._rules.result_max_bytes)
@@ -137,9 +156,10 @@ class Attempt:
     def _call_sync(self, handler: Handler, payload: object) -> None:
         outcome: Outcome = _UNTOLD
         try:
-            self._tell(self._arm, self._clock.monotonic())
+            started = self._clock.monotonic()
+            self._tell(self._arm, started)
             # what it leaves in its thread's own context would be there for the next one
-            value = copy_context().run(handler.function, payload, self._context())
+            value = copy_context().run(handler.function, payload, self._context(started))
             outcome = _sync_outcome(value, max_bytes=self._rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
@@ -152,22 +172,23 @@ class Attempt:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *arguments)
 
-    def _context(self) -> TaskContext:
-        ends_at = self._clock.monotonic() + self._task.timeout.total_seconds()
+    def _context(self, started: float) -> TaskContext:
+        task, monotonic = self._task, self._clock.monotonic
+        ends_at = started + self._timeout
         return TaskContext(
-            task_id=self._task.task_id,
-            idempotency_key=self._task.idempotency_key,
-            attempt=self._task.attempt,
+            task_id=task.task_id,
+            idempotency_key=task.idempotency_key,
+            attempt=task.attempt,
             worker_id=self._rules.worker_id,
-            queue=self._task.queue,
-            deadline=self._clock.now() + self._task.timeout,
-            seconds_left=lambda: ends_at - self._clock.monotonic(),
+            queue=task.queue,
+            deadline=self._clock.now() + task.timeout,
+            seconds_left=lambda: ends_at - monotonic(),
         )
 
     def _arm(self, started: float) -> None:
         """Begin to count the time, from when the handler really started."""
         self._began_at = started
-        self.ends_at = started + self._task.timeout.total_seconds()
+        self.ends_at = started + self._timeout
         self._deadlines.watch(self)
 
     def _end_unbegun(self, _: "asyncio.Task[None]") -> None:
@@ -199,7 +220,7 @@ class Attempt:
         if self._reason in _UNRECORDED:
             self._on_decided(None)
         elif self._reason is StopReason.TIMEOUT:
-            self._on_decided(timed_out(self._task.timeout.total_seconds()))
+            self._on_decided(timed_out(self._timeout))
         else:
             self._on_decided(outcome)
 
@@ -229,7 +250,7 @@ class Executor:
             attempt.refuse(unknown_task_type(task.task_type))
             return attempt
         try:
-            payload = self._registry.read_payload(task.task_type, task.payload or "")
+            payload = read_payload(task.payload or "", kind=handler.payload)
         except (JsonProblem, PayloadInvalid) as problem:
             attempt.refuse(undecodable(str(problem)))
             return attempt

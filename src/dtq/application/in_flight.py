@@ -58,7 +58,7 @@ class InFlight:
     @property
     def is_stuck(self) -> bool:
         """Whether handlers that cannot be stopped, and whose attempts are over, take every slot."""
-        return not self.free and not self._active
+        return not self._active and not self.free
 
     def active(self) -> Sequence[Job]:
         """Return the active jobs."""

@@ -13,10 +13,8 @@ class Nudge:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._event = asyncio.Event()
-
-    def give(self) -> None:
-        """Let the loop look again, now or as soon as it waits."""
-        self._event.set()
+        self.give = self._event.set
+        """Lets the loop look again, now or as soon as it waits; the event's own, since it is given for each task."""
 
     async def wait(self, *, at_most: timedelta) -> None:
         """Return at the next nudge, or when *at_most* has passed."""

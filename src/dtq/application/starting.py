@@ -25,6 +25,9 @@ from dtq.ports.events import Observer
 
 _MAX_ROUNDS: Final = 5
 
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_RUNNING: Final = TaskStatus.RUNNING
+
 Run = Callable[[Task, HeldLease], None]
 
 
@@ -82,12 +85,7 @@ class Starting:
         waiting = [_Start(delivery, lease=self._ids.lease()) for delivery in deliveries]
         returned: list[Receipt] = []
         for _ in range(_MAX_ROUNDS):
-            decided: list[tuple[_Start, Change]] = []
-            now = self._clock.now()
-            for one in waiting:
-                change = one.repeat or await self._decide_alone(one, returned, now=now)
-                if change is not None:
-                    decided.append((one, change))
+            decided = await self._decide_all(waiting, returned)
             waiting = await self._commit(decided, returned) if decided else []
         # handed back, what cannot be done would come round at once
         self._set_aside.add([UnreadableEntry(one.receipt, one.stopped) for one in waiting if one.repeat is not None])
@@ -107,29 +105,36 @@ class Starting:
             self._observer.committed(change)
             self._run(change.after, one.held(change.after))
 
-    async def _decide_alone(self, one: _Start, returned: list[Receipt], *, now: datetime) -> Change | None:
-        """Decide about a delivery; what is bad about this one alone sets it aside, and stops no other."""
-        try:
-            return await self._decide(one, returned, now=now)
-        except (IllegalChange, *OF_ONE_REQUEST) as error:
-            self._set_aside.add([UnreadableEntry(one.receipt, f"{class_name(error)}: {text_of(error)}")])
-            return None
+    async def _decide_all(self, waiting: Sequence[_Start], returned: list[Receipt]) -> list[tuple[_Start, Change]]:
+        """Decide about each delivery, and do at once what takes no commit.
 
-    async def _decide(self, one: _Start, returned: list[Receipt], *, now: datetime) -> Change | None:
-        """Decide about a delivery, and do at once what takes no commit."""
-        task = one.task or rebuild(one.delivery.fields, receipt=one.receipt)
-        if task is None:
-            await self._bury(one)
-            return None
-        decision: Change | Acknowledge | Drop
+        What is bad about one alone sets that aside, and stops no other.
+        """
+        decided: list[tuple[_Start, Change]] = []
+        now = self._clock.now()
+        for one in waiting:
+            try:
+                task = one.task or rebuild(one.delivery.fields, receipt=one.receipt)
+                if task is None:
+                    await self._bury(one)
+                    continue
+                decision = one.repeat or self._decide(one, task, now=now)
+                if isinstance(decision, Change):
+                    decided.append((one, decision))
+                else:
+                    await self._do(decision, one, task, returned)
+            except (IllegalChange, *OF_ONE_REQUEST) as error:
+                self._set_aside.add([UnreadableEntry(one.receipt, f"{class_name(error)}: {text_of(error)}")])
+        return decided
+
+    def _decide(self, one: _Start, task: Task, *, now: datetime) -> Change | Acknowledge | Drop:
         if one.task is None and one.delivery.cancelled:
-            decision = Acknowledge(absorbed=False)
-        else:
-            claim = Claim(worker=self._worker, lease=one.lease, receipt=one.receipt)
-            decision = start(task, claim=claim, now=now, token=self._ids.token(), policy=self._policy)
+            return Acknowledge(absorbed=False)
+        claim = Claim(worker=self._worker, lease=one.lease, receipt=one.receipt)
+        return start(task, claim=claim, now=now, token=self._ids.token(), policy=self._policy)
+
+    async def _do(self, decision: Acknowledge | Drop, one: _Start, task: Task, returned: list[Receipt]) -> None:
         match decision:
-            case Change():
-                return decision
             case Acknowledge(absorbed=absorbed):
                 if not await self._acknowledge(one, absorbed=absorbed):
                     returned.append(one.receipt)
@@ -138,7 +143,6 @@ class Starting:
                 self._run(task, one.held(task))
             case _:
                 assert_never(decision)
-        return None
 
     async def _bury(self, one: _Start) -> None:
         await self._broker.bury(one.delivery, worker=self._worker, at=self._clock.now())
@@ -181,5 +185,5 @@ class Starting:
         """Run what has been started, unless it was so long ago that the task has moved on."""
         self._observer.committed(change)
         stored = change.after if isinstance(answer, Applied) else answer.task
-        if change.after.status is TaskStatus.RUNNING and stored is not None and stored.lease == one.lease:
+        if change.after.status is _RUNNING and stored is not None and stored.lease == one.lease:
             self._run(change.after, one.held(change.after))

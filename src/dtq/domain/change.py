@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from dtq.domain.audit import AuditEntry
 from dtq.domain.events import Event
 from dtq.domain.outcome import AttemptResult
-from dtq.domain.status import INITIAL, Place, TaskStatus, is_legal
+from dtq.domain.status import INITIAL, STEPS, TERMINAL, Place, TaskStatus
 from dtq.domain.task import NO_VERSION, Task, WorkerId, contradiction, place_of
 
 
@@ -29,6 +30,14 @@ class Requirement(Enum):
 
     # the hash of enumerations is made in Python, and a member equals nothing but itself
     __hash__ = object.__hash__
+
+
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_HELD: Final = Requirement.HELD
+_CANCELLED: Final = TaskStatus.CANCELLED
+
+
+_NOT_NEW: Final = "a step needs a new token"
 
 
 class IllegalChange(AssertionError):
@@ -55,18 +64,19 @@ class Change(Struct, frozen=True, kw_only=True):
     ran: timedelta | None = None
 
     def __post_init__(self) -> None:
-        problem = _fault(self.before, self.after)
-        if problem is None and (Requirement.HELD in self.requires) != (self.holder is not None):
+        before, after = self.before, self.after
+        problem = contradiction(after) or (_birth_fault(after) if before is None else _step_fault(before, after))
+        if problem is None and (_HELD in self.requires) != (self.holder is not None):
             problem = "HELD needs a holder, and nothing else may name one"
         if problem is not None:
-            was = self.before.status if self.before else "nothing"
-            message = f"{self.after.task_id}: {was} -> {self.after.status}: {problem}"
+            was = before.status if before else "nothing"
+            message = f"{after.task_id}: {was} -> {after.status}: {problem}"
             raise IllegalChange(message)
 
     @property
     def stored(self) -> Task | None:
         """The task that the broker must hold for this step; None means that it must hold none."""
-        return self.before if self.before is not None and self.before.is_stored else None
+        return None if self.before is None or self.before.version == NO_VERSION else self.before
 
     @property
     def marks_cancelled(self) -> bool:
@@ -94,31 +104,35 @@ class Change(Struct, frozen=True, kw_only=True):
         return self.revives or self.stored is None
 
 
-def _fault(before: Task | None, after: Task) -> str | None:
-    """Name the first rule that a step breaks, or None."""
-    if after.version == NO_VERSION or (before is not None and after.version == before.version):
-        return "a step needs a new token"
-    problem = contradiction(after)
-    if problem is not None:
-        return problem
-    if before is not None:
-        return _step_fault(before, after)
+def _birth_fault(after: Task) -> str | None:
+    """Name the first rule that a task breaks by how it begins, or None."""
+    if after.version == NO_VERSION:
+        return _NOT_NEW
     if after.status not in INITIAL:
         return "a task begins pending or queued"
     return None if after.attempt == 0 else "a task begins without an attempt"
 
 
 def _step_fault(before: Task, after: Task) -> str | None:
-    if _identity(before) != _identity(after):
+    """Name the first rule that a step breaks, or None."""
+    if after.version in (NO_VERSION, before.version):
+        return _NOT_NEW
+    if (
+        before.task_id != after.task_id
+        or before.queue != after.queue
+        or before.priority != after.priority
+        or before.max_attempts != after.max_attempts
+        or before.idempotency_key != after.idempotency_key
+    ):
         return "a step changes no identity"
     if before.discarded:
         return "nothing changes a discarded task"
     if before.status is after.status:
-        if before.is_terminal and not after.discarded and not _is_reburied(before, after):
+        if before.status in TERMINAL and not after.discarded and not _is_reburied(before, after):
             return "nothing changes an ended task"
-    elif not is_legal(before.status, after.status):
+    elif after.status not in STEPS[before.status]:
         return "no such transition"
-    if before.cancel_requested and after.status is not TaskStatus.CANCELLED and after.lease != before.lease:
+    if before.cancel_requested and after.status is not _CANCELLED and after.lease != before.lease:
         return "a requested cancellation ends in nothing else"
     if after.attempt != _attempt_after(before, after):
         return f"attempt {after.attempt} does not follow {before.attempt}"
@@ -132,12 +146,8 @@ def _is_reburied(before: Task, after: Task) -> bool:
     return before == replace(after, payload=before.payload, dlq_entry_id=before.dlq_entry_id, version=before.version)
 
 
-def _identity(task: Task) -> tuple[object, ...]:
-    return (task.task_id, task.queue, task.priority, task.max_attempts, task.idempotency_key)
-
-
 def _attempt_after(before: Task, after: Task) -> int:
     """Count one attempt for a new lease, forget all of them in a new life, and change nothing otherwise."""
-    if before.is_terminal and not after.is_terminal:
+    if before.status in TERMINAL and after.status not in TERMINAL:
         return 0
     return before.attempt + (after.lease is not None and after.lease != before.lease)

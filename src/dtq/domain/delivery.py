@@ -5,6 +5,7 @@ the task names its lease.
 """
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,8 +16,18 @@ from dtq.domain.events import EventType, task_event
 from dtq.domain.lifecycle import expire, is_expired
 from dtq.domain.outcome import AttemptResult, Failed, Outcome, Succeeded, worker_lost
 from dtq.domain.retry import RetryPolicy, delay_after
-from dtq.domain.status import TaskStatus
+from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.domain.task import AttemptRecord, LeaseToken, Receipt, Task, Version, WorkerId
+
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_QUEUED: Final = TaskStatus.QUEUED
+_RUNNING: Final = TaskStatus.RUNNING
+_SUCCEEDED: Final = TaskStatus.SUCCEEDED
+_TASK_STARTED: Final = EventType.TASK_STARTED
+_TASK_SUCCEEDED: Final = EventType.TASK_SUCCEEDED
+_SUCCESS: Final = AttemptResult.SUCCESS
+_ONLY_HELD: Final = (Requirement.HELD,)
+_TO_START: Final = (Requirement.HELD, Requirement.UNPAUSED)
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -42,7 +53,7 @@ def start(
     A start counts an attempt and requires that the worker owns the entry and that the queue is not paused. A running
     task that is delivered again has lost its worker: that costs an attempt, and the last one is not run again.
     """
-    if task.is_terminal:
+    if task.status in TERMINAL:
         return Acknowledge(absorbed=False)
     if task.receipt != claim.receipt:
         return Acknowledge(absorbed=True)
@@ -50,9 +61,9 @@ def start(
         return Drop(DropReason.ALREADY_MINE)
     if task.cancel_requested:
         return _end_cancelled(task, now=now, token=token, holder=claim.worker)
-    if task.status is TaskStatus.QUEUED and is_expired(task, now=now):
-        return expire(task, now=now, token=token, requires=(Requirement.HELD,), holder=claim.worker)
-    if task.status is TaskStatus.RUNNING and task.attempt >= task.max_attempts:
+    if task.status is _QUEUED and is_expired(task, now=now):
+        return expire(task, now=now, token=token, requires=_ONLY_HELD, holder=claim.worker)
+    if task.status is _RUNNING and task.attempt >= task.max_attempts:
         return _give_up(task, worker_lost(), now=now, token=token, policy=policy, holder=claim.worker)
     return _run(task, claim=claim, now=now, token=token)
 
@@ -83,13 +94,13 @@ def finish(
 
 
 def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
-    lost = worker_lost() if task.status is TaskStatus.RUNNING else None
+    lost = worker_lost() if task.status is _RUNNING else None
     history = task.history
     if lost is not None:
         history += (_record(task, now=now, outcome=lost),)
     after = replace(
         task,
-        status=TaskStatus.RUNNING,
+        status=_RUNNING,
         attempt=task.attempt + 1,
         started_at=now,
         worker_id=claim.worker,
@@ -102,74 +113,70 @@ def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
         version=token,
     )
     metadata = None if lost is None else {"redelivered": True}
-    kind = EventType.TASK_STARTED
-    event = task_event(after, kind=kind, event_id=token, at=now, worker=claim.worker, metadata=metadata)
-    requires = (Requirement.HELD, Requirement.UNPAUSED)
+    event = task_event(after, kind=_TASK_STARTED, event_id=token, at=now, worker=claim.worker, metadata=metadata)
     return Change(
         before=task,
         after=after,
         at=now,
         event=event,
-        requires=requires,
+        requires=_TO_START,
         holder=claim.worker,
         attempt_result=None if lost is None else lost.kind,
     )
 
 
 def _succeed(task: Task, outcome: Succeeded, *, now: datetime, token: Version) -> Change:
-    after = replace(
-        _ended(task, now=now, outcome=outcome),
-        status=TaskStatus.SUCCEEDED,
-        result_truncated=outcome.truncated,
-        version=token,
-    )
-    kind, counts = EventType.TASK_SUCCEEDED, AttemptResult.SUCCESS
-    return _finished(task, after, kind=kind, now=now, counts=counts, result=outcome.result, ran=outcome.ran)
+    after = _ended(task, status=_SUCCEEDED, outcome=outcome, now=now, token=token)
+    kind, result, ran = _TASK_SUCCEEDED, outcome.result, outcome.ran
+    return _finished(task, after, kind=kind, now=now, counts=_SUCCESS, result=result, ran=ran)
 
 
 def _retry(
     task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, jitter: float
 ) -> Change:
     delay = delay_after(task.attempt, policy=policy.retry, jitter=jitter)
-    after = replace(
-        _ended(task, now=now, outcome=outcome, delay=delay),
-        status=TaskStatus.RETRYING,
-        failure=outcome.failure,
-        retry_delay=delay,
-        available_at=now + delay,
-        version=token,
-    )
+    after = _ended(task, status=TaskStatus.RETRYING, outcome=outcome, now=now, token=token, delay=delay)
     return _finished(task, after, kind=EventType.TASK_RETRY_SCHEDULED, now=now, counts=outcome.kind)
 
 
 def _give_up(
     task: Task, outcome: Failed, *, now: datetime, token: Version, policy: FailurePolicy, holder: WorkerId | None
 ) -> Change:
-    after = replace(
-        _ended(task, now=now, outcome=outcome),
-        status=TaskStatus.DEAD_LETTERED if policy.dead_letters else TaskStatus.FAILED,
-        failure=outcome.failure,
-        version=token,
-    )
+    status = TaskStatus.DEAD_LETTERED if policy.dead_letters else TaskStatus.FAILED
+    after = _ended(task, status=status, outcome=outcome, now=now, token=token)
     kind = EventType.TASK_DEAD_LETTERED if policy.dead_letters else EventType.TASK_FAILED
     return _finished(task, after, kind=kind, now=now, counts=outcome.kind, holder=holder)
 
 
 def _end_cancelled(task: Task, *, now: datetime, token: Version, holder: WorkerId | None) -> Change:
-    after = replace(_ended(task, now=now, outcome=None), status=TaskStatus.CANCELLED, version=token)
+    after = _ended(task, status=TaskStatus.CANCELLED, outcome=None, now=now, token=token)
     counts = None if task.lease is None else AttemptResult.ERROR
     return _finished(task, after, kind=EventType.TASK_CANCELLED, now=now, counts=counts, holder=holder)
 
 
-def _ended(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None) -> Task:
+def _ended(
+    task: Task,
+    *,
+    status: TaskStatus,
+    outcome: Outcome | None,
+    now: datetime,
+    token: Version,
+    delay: timedelta | None = None,
+) -> Task:
     """Close the attempt that was running: its record goes to the history, its lease and entry end."""
     return replace(
         task,
+        status=status,
+        available_at=task.available_at if delay is None else now + delay,
         finished_at=now,
         duration=None if task.started_at is None else now - task.started_at,
+        failure=outcome.failure if isinstance(outcome, Failed) else task.failure,
+        retry_delay=task.retry_delay if delay is None else delay,
+        result_truncated=outcome.truncated if isinstance(outcome, Succeeded) else task.result_truncated,
         history=(*task.history, _record(task, now=now, outcome=outcome, delay=delay)),
-        lease=None,
         entry_id=None,
+        lease=None,
+        version=token,
     )
 
 
@@ -201,7 +208,7 @@ def _finished(
         after=after,
         at=now,
         event=event,
-        requires=() if holder is None else (Requirement.HELD,),
+        requires=() if holder is None else _ONLY_HELD,
         holder=holder,
         result=result,
         attempt_result=counts,

@@ -40,6 +40,9 @@ class AttemptResult(StrEnum):
     TIMEOUT = "timeout"
     ERROR = "error"
 
+    # as a member equals its text; the hash of enumerations is made in Python
+    __hash__ = str.__hash__
+
 
 class Succeeded(Struct, frozen=True, kw_only=True):
     """The handler returned. ``result`` is its JSON text, None where it was too large to keep; ``ran`` is its time."""

@@ -58,6 +58,11 @@ ADMIN_TRANSITIONS: Final[Mapping[TaskStatus, frozenset[TaskStatus]]] = MappingPr
 )
 """What an operator alone may do: requeue a dead letter, which starts a new life."""
 
+STEPS: Final[Mapping[TaskStatus, frozenset[TaskStatus]]] = MappingProxyType(
+    {before: onward | ADMIN_TRANSITIONS.get(before, frozenset()) for before, onward in VALID_TRANSITIONS.items()}
+)
+"""Whatever step a task may make, an operator's requeue included."""
+
 INITIAL: Final = frozenset({_S.PENDING, _S.QUEUED})
 """The states in which a task may come into being."""
 
@@ -85,4 +90,4 @@ HOMES: Final[Mapping[TaskStatus, Place]] = MappingProxyType(
 
 def is_legal(before: TaskStatus, after: TaskStatus) -> bool:
     """Tell whether a task may step from *before* to *after*, an operator's requeue included."""
-    return after in VALID_TRANSITIONS[before] or after in ADMIN_TRANSITIONS.get(before, ())
+    return after in STEPS[before]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dtq.domain.admission import TASK_TYPE_PATTERN
 from dtq.domain.errors import FieldProblem
-from dtq.handlers.payload import JsonSchema, PayloadInvalid, PayloadType, payload_type, read_payload, signature_of
+from dtq.handlers.payload import JsonSchema, PayloadInvalid, PayloadType, payload_type, signature_of
 
 _MARK: Final = "__dtq_handler__"
 _DECLARED: Final = "__dtq_declared__"
@@ -100,6 +100,8 @@ class Registry:
                 raise DuplicateHandler(message)
         # not when they are declared: what their annotations name may stand further down in the module
         self._known: Mapping[str, Handler] = {name: _resolved(handler) for name, handler in known.items()}
+        self.get: Final[Callable[[str], Handler | None]] = self._known.get
+        """Returns the handler of a task type, or None where there is none; the table's own, since each task asks."""
 
     @classmethod
     def of(cls, *functions: Callable[..., object]) -> "Registry":
@@ -119,14 +121,6 @@ class Registry:
     def task_types(self) -> frozenset[str]:
         """The names that can be submitted and run here."""
         return frozenset(self._known)
-
-    def get(self, task_type: str) -> Handler | None:
-        """Return the handler of *task_type*, or None where there is none."""
-        return self._known.get(task_type)
-
-    def read_payload(self, task_type: str, text: str) -> object:
-        """Return the payload as the handler of *task_type* wants it. Raises JsonProblem, or PayloadInvalid."""
-        return read_payload(text, kind=self._payload_type(task_type))
 
     def payload_problem(self, task_type: str, text: str) -> FieldProblem | None:
         """Say what keeps *text*, a JSON object, from being a payload of *task_type*, or None."""

@@ -5,6 +5,7 @@ They read as the processors would make them; whatever is unusual about a step is
 
 import re
 from collections.abc import Callable, Collection
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from time import time_ns  # noqa: TID251 - a line tells its own time, as those of the processors do
@@ -44,7 +45,8 @@ def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Coll
         event, task = change.event, change.after
         if event is None or task.failure is not None or change.audit is not None:
             return None
-        around = _around(named)
+        # most have nothing around them at all, and so nothing that would be looked through
+        around = _around(named) if copy_context() else ""
         if around is None or not _PLAIN.fullmatch(task.task_id):
             return None
         known = common(event.type, task.status, task.queue, task.task_type, event.worker_id or worker_id)

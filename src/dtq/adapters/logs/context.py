@@ -1,7 +1,6 @@
 """Lines that name the task whose handler writes them."""
 
-import inspect
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any
 
 import msgspec
@@ -9,12 +8,12 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from dtq.handlers import Handler, Registry, TaskContext
 
-Tokens = tuple[Token[Any], ...]
-"""What takes back what was bound for one call."""
-
 
 def in_context(registry: Registry) -> Registry:
-    """Return the same handlers, whose log lines name the task and the attempt that they run."""
+    """Return the same handlers, whose log lines name the task and the attempt that they run.
+
+    Each call needs a context of its own, as an attempt gives it: what is bound in there goes with it.
+    """
     surroundings = _Surroundings()
     return Registry(_in_context(handler, surroundings=surroundings) for handler in registry)
 
@@ -31,41 +30,19 @@ class _Surroundings:
         self._attempt: ContextVar[Any] = tokens["attempt"].var
         self._worker_id: ContextVar[Any] = tokens["worker_id"].var
 
-    def bind(self, task_type: str, ctx: TaskContext) -> Tokens:
-        return (
-            self._task_id.set(ctx.task_id),
-            self._task_type.set(task_type),
-            self._queue.set(ctx.queue),
-            self._attempt.set(ctx.attempt),
-            self._worker_id.set(ctx.worker_id),
-        )
+    def bind(self, task_type: str, ctx: TaskContext) -> None:
+        self._task_id.set(ctx.task_id)
+        self._task_type.set(task_type)
+        self._queue.set(ctx.queue)
+        self._attempt.set(ctx.attempt)
+        self._worker_id.set(ctx.worker_id)
 
 
 def _in_context(handler: Handler, *, surroundings: _Surroundings) -> Handler:
     name, function, bind = handler.name, handler.function, surroundings.bind
 
     def bound(payload: object, ctx: TaskContext) -> object:
-        tokens = bind(name, ctx)
-        try:
-            return function(payload, ctx)
-        finally:
-            _unbind(tokens)
+        bind(name, ctx)
+        return function(payload, ctx)
 
-    async def bound_async(payload: object, ctx: TaskContext) -> object:
-        tokens = bind(name, ctx)
-        try:
-            returned = function(payload, ctx)
-            return await returned if inspect.isawaitable(returned) else returned
-        finally:
-            _unbind(tokens)
-
-    return msgspec.structs.replace(handler, function=bound_async if handler.is_async else bound)
-
-
-def _unbind(tokens: Tokens) -> None:
-    try:
-        for token in tokens:
-            token.var.reset(token)
-    except ValueError:
-        # a handler that was left behind is closed in another context, in which nothing was bound
-        return
+    return msgspec.structs.replace(handler, function=bound)

@@ -24,9 +24,9 @@ class Labels:
         self._max_queues = max_queues
         self._queues = {str(DEFAULT_QUEUE)}
 
-    def task_type(self, name: str) -> str:
-        """Return the label of a task type."""
-        return name if name in self._task_types else UNKNOWN
+    def of_task(self, queue: str, task_type: str) -> tuple[str, str]:
+        """Return the labels of a registered queue and of a task type; they stay what they are."""
+        return self.queue(queue), task_type if task_type in self._task_types else UNKNOWN
 
     def queue(self, name: str) -> str:
         """Return the label of a queue that is known to be registered."""

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Collection
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from dtq.adapters.prometheus.definitions import BUCKETS, INFLIGHT, LAG, METRICS, Kind, Metric, Role
+from dtq.adapters.prometheus.definitions import INFLIGHT, LAG, METRICS, Kind, Metric, Role
 from dtq.adapters.prometheus.gauges import TABLE, ClusterGauges
 from dtq.adapters.prometheus.labels import Labels
 from dtq.adapters.prometheus.observer import MetricsObserver
+from dtq.adapters.prometheus.sums import Sums
 from dtq.ports.survey import Survey
 
 
@@ -27,8 +28,6 @@ class Metrics:
         max_queues: int,
         worker_id: str | None,
     ) -> None:
-        # each counter would come with a gauge that tells when it was made
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library does not type it
         self._registry = registry
         self._worker_id = worker_id
         self._labels = Labels(task_types=task_types, max_queues=max_queues)
@@ -37,9 +36,9 @@ class Metrics:
             registry.register(self._cluster)
         own = [metric for metric in METRICS if role in metric.roles and metric.name not in TABLE]
         self._gauges = {metric.name: _gauge(metric, registry) for metric in own if metric.kind is Kind.GAUGE}
-        counters = {metric.name: _counter(metric, registry) for metric in own if metric.kind is Kind.COUNTER}
-        histograms = {metric.name: _histogram(metric, registry) for metric in own if metric.kind is Kind.HISTOGRAM}
-        self.observer: Final = MetricsObserver(counters, histograms, labels=self._labels, worker_id=worker_id)
+        sums = Sums(metric for metric in own if metric.kind is not Kind.GAUGE)
+        registry.register(sums)
+        self.observer: Final = MetricsObserver(sums, labels=self._labels, worker_id=worker_id)
 
     def watch_loop(self, lag: Callable[[], float]) -> None:
         """Show what *lag* returns, in seconds; it is called on any thread."""
@@ -62,11 +61,3 @@ class Metrics:
 
 def _gauge(metric: Metric, registry: CollectorRegistry) -> Gauge:
     return Gauge(metric.name, metric.meaning, metric.labels, registry=registry)
-
-
-def _counter(metric: Metric, registry: CollectorRegistry) -> Counter:
-    return Counter(metric.name, metric.meaning, metric.labels, registry=registry)
-
-
-def _histogram(metric: Metric, registry: CollectorRegistry) -> Histogram:
-    return Histogram(metric.name, metric.meaning, metric.labels, registry=registry, buckets=BUCKETS)

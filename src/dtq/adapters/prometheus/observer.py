@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
-
-from prometheus_client import Counter, Histogram
 
 from dtq.adapters.prometheus.definitions import METRICS, OPERATIONS, REJECTED
 from dtq.adapters.prometheus.labels import Labels
+from dtq.adapters.prometheus.sums import Distribution, Series, Sums, Tally
 from dtq.domain.change import Change
 from dtq.domain.events import Event, EventType
 from dtq.domain.outcome import AttemptResult
@@ -15,6 +16,9 @@ from dtq.domain.status import TERMINAL, TaskStatus
 
 PROOFS: Final = frozenset({"queue_full", "idempotency"})
 """The reasons of a refusal that only a registered queue can give."""
+
+_LABELED: Final = 1024
+"""Of how many queues and task types the labels are kept."""
 
 
 class _Step(NamedTuple):
@@ -25,24 +29,20 @@ class _Step(NamedTuple):
     status: TaskStatus
     result: AttemptResult | None
     is_own: bool
-    queue: str
-    task_type: str
+    of_task: tuple[str, str]
 
 
-class _Tally(NamedTuple):
-    """The series that one kind of step adds to."""
+class _Kind(NamedTuple):
+    """What one kind of step adds to."""
 
-    counts: tuple[Callable[[], None], ...]
-    measures: tuple[tuple["Amount", "Series"], ...]
+    tally: Tally
+    measures: tuple[tuple["Amount", Distribution], ...]
 
-
-Series = tuple[str, ...]
-"""A metric and the values of its labels, in the order of its definition."""
 
 Counts = Callable[[_Step], bool]
 """Whether a counter counts such a step."""
 
-Amount = Callable[[Change], float | None]
+Amount = Callable[[Change], timedelta | None]
 """What a histogram measures of a change; None where there is nothing to measure."""
 
 
@@ -54,25 +54,21 @@ def _completed(step: _Step) -> bool:
     return step.status in TERMINAL and step.was not in TERMINAL
 
 
-def _wait(change: Change) -> float | None:
+def _wait(change: Change) -> timedelta | None:
     before, after = change.before, change.after
     if before is None or after.started_at is None:
         return None
     # a record that was rebuilt does not tell of earlier starts
-    is_first = before.is_stored and before.started_at is None and before.requeued_at is None
-    return _seconds(after.started_at - after.created_at) if is_first else None
+    is_first = before.started_at is None and before.requeued_at is None and before.is_stored
+    return after.started_at - after.created_at if is_first else None
 
 
-def _duration(change: Change) -> float | None:
+def _duration(change: Change) -> timedelta | None:
     task = change.after
     if task.finished_at is None:
         return None
-    return _seconds(task.finished_at - max(task.created_at, task.requeued_at or task.created_at))
-
-
-def _seconds(duration: timedelta | None) -> float | None:
-    # the server's clock may have been set back meanwhile
-    return None if duration is None else max(0.0, duration.total_seconds())
+    began_at = task.created_at if task.requeued_at is None else max(task.created_at, task.requeued_at)
+    return task.finished_at - began_at
 
 
 _COUNTED: Final[Mapping[str, Counts]] = {
@@ -92,8 +88,8 @@ _COUNTED: Final[Mapping[str, Counts]] = {
 _MEASURED: Final[Mapping[str, tuple[EventType, Amount]]] = {
     "dtq_task_wait_seconds": (EventType.TASK_STARTED, _wait),
     "dtq_task_duration_seconds": (EventType.TASK_SUCCEEDED, _duration),
-    "dtq_task_execution_seconds": (EventType.TASK_SUCCEEDED, lambda change: _seconds(change.ran)),
-    "dtq_retry_delay_seconds": (EventType.TASK_RETRY_SCHEDULED, lambda change: _seconds(change.after.retry_delay)),
+    "dtq_task_execution_seconds": (EventType.TASK_SUCCEEDED, attrgetter("ran")),
+    "dtq_retry_delay_seconds": (EventType.TASK_RETRY_SCHEDULED, attrgetter("after.retry_delay")),
 }
 """What a histogram measures of the steps that have this event."""
 
@@ -101,23 +97,17 @@ _LABELS: Final = {metric.name: metric.labels for metric in METRICS}
 
 
 class MetricsObserver:
-    """Counts what it is told of, in those of *counters* and *histograms* that its process has."""
+    """Counts what it is told of, in those of the counters and histograms that its process has; on any thread."""
 
-    def __init__(
-        self,
-        counters: Mapping[str, Counter],
-        histograms: Mapping[str, Histogram],
-        *,
-        labels: Labels,
-        worker_id: str | None,
-    ) -> None:
-        self._counters = counters
-        self._histograms = histograms
+    def __init__(self, sums: Sums, *, labels: Labels, worker_id: str | None) -> None:
+        self._sums = sums
         self._labels = labels
         self._worker_id = worker_id
+        # a queue and a task type are called the same for as long as a process lives
+        self._labels_of_task = lru_cache(_LABELED)(labels.of_task)
         # finding the series takes longer than adding to them
-        self._tallies: dict[tuple[object, ...], _Tally] = {}
-        self._observe: dict[Series, Callable[[float], None]] = {}
+        self._kinds: dict[tuple[object, ...], _Kind] = {}
+        self._tallies: dict[Series, Tally] = {}
 
     def committed(self, change: Change) -> None:
         before, after, event = change.before, change.after, change.event
@@ -127,18 +117,18 @@ class MetricsObserver:
             after.status,
             change.attempt_result,
             before is not None and before.worker_id == self._worker_id,
-            self._labels.queue(after.queue),
-            self._labels.task_type(after.task_type),
+            self._labels_of_task(after.queue, after.task_type),
         )
-        tally = self._tallies.get(step)
-        if tally is None:
-            tally = self._tallies[step] = self._tally(_Step(*step))
-        for count in tally.counts:
-            count()
-        for amount, series in tally.measures:
-            value = amount(change)
-            if value is not None:
-                self._measured(series, value)
+        with self._sums.lock:
+            kind = self._kinds.get(step)
+            if kind is None:
+                kind = self._kinds[step] = self._kind(_Step(*step))
+            kind.tally.number += 1
+            for amount, distribution in kind.measures:
+                value = amount(change)
+                if value is not None:
+                    # the server's clock may have been set back meanwhile
+                    distribution.add(max(0.0, value.total_seconds()))
 
     def happened(self, event: Event) -> None:
         """No metric counts what belongs to no task."""
@@ -159,41 +149,37 @@ class MetricsObserver:
         self._increase(REJECTED, self._labels.claimed_queue(queue), reason)
 
     def _increase(self, name: str, *labels: str) -> None:
-        counter = self._counters.get(name)
-        if counter is not None:
-            counter.labels(*labels).inc()
+        if name not in self._sums.names:
+            return
+        series = (name, labels)
+        with self._sums.lock:
+            tally = self._tallies.get(series)
+            if tally is None:
+                tally = self._tallies[series] = self._sums.tally([series])
+            tally.number += 1
 
-    def _measured(self, series: Series, value: float) -> None:
-        observe = self._observe.get(series)
-        if observe is None:
-            name, *labels = series
-            # shown from now on: what was never measured is not shown as zeros
-            observe = self._observe[series] = self._histograms[name].labels(*labels).observe
-        observe(value)
-
-    def _tally(self, step: _Step) -> _Tally:
-        values = self._values(step)
-        counters = [name for name, counts in _COUNTED.items() if name in self._counters and counts(step)]
-        histograms = [
-            (amount, name)
-            for name, (event, amount) in _MEASURED.items()
-            if name in self._histograms and event is step.event
+    def _kind(self, step: _Step) -> _Kind:
+        values, kept = self._values(step), self._sums.names
+        counters = [name for name, counts in _COUNTED.items() if name in kept and counts(step)]
+        measured = [
+            (amount, name) for name, (event, amount) in _MEASURED.items() if name in kept and event is step.event
         ]
-        return _Tally(
-            counts=tuple(self._counters[name].labels(*_labels_of(name, values)).inc for name in counters),
-            measures=tuple((amount, (name, *_labels_of(name, values))) for amount, name in histograms),
+        return _Kind(
+            tally=self._sums.tally(_series(name, values) for name in counters),
+            measures=tuple((amount, self._sums.distribution(_series(name, values))) for amount, name in measured),
         )
 
     def _values(self, step: _Step) -> Mapping[str, str]:
         """Return what each label would have for a value."""
+        queue, task_type = step.of_task
         return {
-            "queue": step.queue,
-            "task_type": step.task_type,
+            "queue": queue,
+            "task_type": task_type,
             "status": step.status.value,
             "result": str(step.result),
             "worker_id": str(self._worker_id),
         }
 
 
-def _labels_of(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(values[label] for label in _LABELS[name])
+def _series(name: str, values: Mapping[str, str]) -> Series:
+    return name, tuple(values[label] for label in _LABELS[name])
