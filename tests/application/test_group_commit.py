@@ -8,31 +8,7 @@ import pytest
 from dtq.adapters.memory.clock import settle
 from dtq.application.group_commit import MAX_BATCH, GroupCommit, together
 from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
-
-
-class Sender:
-    """Answers each item with its double, when it is let."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[int]] = []
-        self.under_way = 0
-        self.most_under_way = 0
-        self.go = asyncio.Event()
-        self.go.set()
-        self.poison: int | None = None
-        self.error: Exception = BrokerUnavailable("gone")
-
-    async def send(self, items: Sequence[int]) -> Sequence[int]:
-        self.batches.append(list(items))
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
-        try:
-            await self.go.wait()
-            if self.poison in items:
-                raise self.error
-            return [2 * item for item in items]
-        finally:
-            self.under_way -= 1
+from tests.application.requests import Sender
 
 
 async def test_callers_of_one_tick_share_a_request() -> None:
@@ -66,9 +42,9 @@ async def test_a_batch_holds_a_hundred_items_at_most() -> None:
     sender = Sender()
     group = GroupCommit(sender.send)
 
-    answers = await group.all(range(250))
+    answers = await asyncio.gather(*[group.ask(number) for number in range(250)])
 
-    assert [2 * number for number in range(250)] == list(answers)
+    assert [2 * number for number in range(250)] == answers
     assert [MAX_BATCH, MAX_BATCH, 50] == [len(batch) for batch in sender.batches]
 
 
@@ -157,6 +133,8 @@ async def test_a_request_that_is_canceled_from_within_fails_its_callers() -> Non
 
     with pytest.raises(OutcomeUnknown):
         await group.one(1)
+    with pytest.raises(OutcomeUnknown):
+        await group.alone(1)
     assert [OutcomeUnknown] * 2 == [
         type(error) for error in await asyncio.gather(group.one(1), group.one(2), return_exceptions=True)
     ]
@@ -219,12 +197,9 @@ async def test_what_is_too_heavy_to_wait_is_refused_at_once_and_room_comes_back(
 
     with pytest.raises(BrokerBehind):
         await group.one(1)
-    with pytest.raises(BrokerBehind):
-        await group.all([1, 1])
+    assert BrokerBehind is type(group.ask(1).exception())
     waiting[1].cancel()
-    with pytest.raises(BrokerBehind):
-        # what there is room for is not sent where the rest of its call is refused
-        await group.all([5, 2])
+    await settle()
     late = asyncio.ensure_future(group.one(3))
     await settle()
     sender.go.set()
@@ -245,25 +220,6 @@ async def test_an_item_that_nothing_waits_before_may_weigh_anything() -> None:
     group = GroupCommit(sender.send, weigh=lambda item: item, most=10)
 
     assert 22 == await group.one(11)
-
-
-async def test_items_that_are_canceled_together_are_taken_out_together() -> None:
-    sender = Sender()
-    group = GroupCommit(sender.send, weigh=lambda item: item, most=10)
-    sender.go.clear()
-    under_way = asyncio.ensure_future(group.one(1))
-    await settle()
-    canceled = asyncio.ensure_future(group.all([4, 6]))
-    await settle()
-
-    canceled.cancel()
-    await settle()
-    late = asyncio.ensure_future(group.one(10))
-    await settle()
-    sender.go.set()
-
-    assert [2, 20] == [await under_way, await late]
-    assert [[1], [10]] == sender.batches
 
 
 async def test_what_goes_together_fails_together_and_an_item_that_spoils_a_request_keeps_none_back() -> None:

@@ -1,7 +1,6 @@
 """Calls are repeated for a while, and given up in time."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -18,6 +17,7 @@ from dtq.domain.errors import (
     OutcomeUnknown,
     StepStopped,
 )
+from tests.application.requests import Requests
 
 DOWN = BrokerUnavailable("down")
 LOST = OutcomeUnknown("lost")
@@ -147,23 +147,6 @@ async def test_a_call_that_does_not_end_when_it_is_canceled_is_left_to_itself() 
         await waiting
     late.set()
     await settle()
-
-
-class Requests:
-    """Raises what it was given, one by one, then answers each item with itself; or nothing while it is stalled."""
-
-    def __init__(self, *errors: Exception) -> None:
-        self.errors = list(errors)
-        self.sent: list[list[str]] = []
-        self.go = asyncio.Event()
-        self.go.set()
-
-    async def __call__(self, items: Sequence[str]) -> Sequence[str]:
-        self.sent.append(list(items))
-        if self.errors:
-            raise self.errors.pop(0)
-        await self.go.wait()
-        return items
 
 
 async def test_an_item_is_sent_again_until_it_is_answered() -> None:

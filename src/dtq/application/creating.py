@@ -74,7 +74,7 @@ class Creating:
 
         Raises IdempotencyInProgress, QueueFull, BrokerUnavailable, or OutcomeUnknown where it may have come into being.
         """
-        return await self._create(self._begin(spec), Patience(self._clock))
+        return await self._create(self._admission(spec), Patience(self._clock))
 
     async def all(
         self, specs: Sequence[TaskSpec | DtqError], submissions: Sequence[Mapping[str, object]]
@@ -93,9 +93,12 @@ class Creating:
         late = iter(await asyncio.gather(*[one for one in answers if not isinstance(one, (Submitted, DtqError))]))
         return [one if isinstance(one, (Submitted, DtqError)) else next(late) for one in answers]
 
+    def _admission(self, spec: TaskSpec) -> Admission:
+        ids = self._ids
+        return Admission(change=lifecycle.submit(spec, task_id=ids.task(), now=self._clock.now(), token=ids.token()))
+
     def _begin(self, spec: TaskSpec) -> _Begun:
-        change = lifecycle.submit(spec, task_id=self._ids.task(), now=self._clock.now(), token=self._ids.token())
-        admission = Admission(change=change)
+        admission = self._admission(spec)
         return _Begun(admission, self._creates.ask(admission))
 
     def _at_once(self, begun: _Begun) -> Submitted | None:
@@ -105,9 +108,10 @@ class Creating:
         answer = begun.answer.result()
         return self._created(begun.admission.change, answer.task) if isinstance(answer, Applied) else None
 
-    async def _create(self, begun: _Begun, patience: Patience) -> Submitted:
-        admission, change = begun.admission, begun.admission.change
-        asked: asyncio.Future[CreateAnswer] | None = begun.answer
+    async def _create(
+        self, admission: Admission, patience: Patience, *, asked: "asyncio.Future[CreateAnswer] | None" = None
+    ) -> Submitted:
+        change = admission.change
         may_be_half_done = False
         for _ in range(MAX_TRIES):
             try:
@@ -179,7 +183,7 @@ class Creating:
     ) -> Submitted | DtqError:
         try:
             with Rejections(self._observer, fields):
-                return await self._create(begun, patience)
+                return await self._create(begun.admission, patience, asked=begun.answer)
         except DtqError as error:
             return error
 

@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Final, Protocol, TypedDict, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from dtq.domain.errors import DtqError, FieldProblem, InvalidTask
 from dtq.domain.json_text import written
 from dtq.domain.status import TERMINAL, TaskStatus
 from dtq.entrypoints.views import AttemptBody
 
-_AS_TEXT: Final = frozenset({"payload", "metadata"})
+_AS_TEXT: Final = ("payload", "metadata")
 
 T = TypeVar("T")
 Fields = Mapping[str, object]
@@ -141,11 +142,10 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
 def fields_of(submission: Submission) -> dict[str, object]:
     """Return a submission as it is admitted. Raises InvalidTask where something in it cannot be JSON."""
-    fields: dict[str, object] = {}
-    for name in submission.__struct_fields__:
-        value = getattr(submission, name)
-        if value is not None:
-            fields[name] = _text(value, field=name) if name in _AS_TEXT else value
+    fields: dict[str, object] = {name: value for name, value in asdict(submission).items() if value is not None}
+    for name in _AS_TEXT:
+        if name in fields:
+            fields[name] = _text(fields[name], field=name)
     return fields
 
 
