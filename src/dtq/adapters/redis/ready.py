@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -10,10 +11,11 @@ from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
 from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
 from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
-from dtq.adapters.redis.keys import BANDS, GROUP
+from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
+from dtq.adapters.redis.shortened import WAITING, is_short, named, waiting_task
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.wire import pairs
@@ -31,8 +33,6 @@ PAGE: Final = 500
 HANDED_BACK: Final = timedelta(days=30)
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
 
-_NOTHING_HELD: Final = msgspec.msgpack.encode([() for _ in BANDS])
-
 
 async def fetch(
     link: Link,
@@ -44,10 +44,9 @@ async def fetch(
     held: Collection[Receipt],
 ) -> Fetch:
     """Take entries in one sweep, as the port promises."""
-    keys = link.keys
     paused, entries, faults = await link.scripts.run(
         FETCH,
-        keys=(*keys.streams(queue), keys.paused(queue), keys.cancelled, keys.queues),
+        keys=_fetched_keys(link.keys, queue),
         arguments=(
             GROUP,
             worker,
@@ -56,9 +55,10 @@ async def fetch(
             BITE,
             MAX_BYTES,
             queue,
-            keys.task_prefix,
+            link.keys.task_prefix,
             SNAPSHOT_NAMES,
             _held_by_band(queue, held),
+            *WAITING,
         ),
     )
     deliveries, unreadable = _read(queue, entries)
@@ -71,13 +71,23 @@ async def fetch(
     )
 
 
+@lru_cache(maxsize=64)
+def _fetched_keys(keys: Keyspace, queue: QueueName) -> tuple[str, ...]:
+    return (*keys.streams(queue), keys.paused(queue), keys.cancelled, keys.queues)
+
+
 def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], Sequence[UnreadableEntry]]:
     deliveries: list[Delivery] = []
     unreadable: list[UnreadableEntry] = []
-    for band, entry_id, flat, values, marked in entries:
-        receipt, fields = Receipt(queue, BANDS[band - 1], EntryId(entry_id)), pairs(flat)
+    for band, entry_id, entry, values, marked in entries:
+        receipt = Receipt(queue, BANDS[band - 1], entry_id)
         try:
-            task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
+            if is_short(values):
+                fields = named(entry)
+                task = waiting_task(values, entry, entry_id=entry_id)
+            else:
+                fields = pairs(entry)
+                task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
         except UnreadableRecord as error:
             unreadable.append(UnreadableEntry(receipt, str(error)))
         else:
@@ -205,7 +215,7 @@ async def bury(link: Link, delivery: Delivery, *, at: datetime) -> bool:
 
 def _held_by_band(queue: QueueName, held: Collection[Receipt]) -> bytes:
     if not held:
-        return _NOTHING_HELD
+        return b""
     bands: dict[int, list[str]] = {priority: [] for priority in BANDS}
     for receipt in held:
         if receipt.queue == queue:
