@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.domain.entry import (
+    FIELDS,
     dead_letter_fields,
     entry_fields,
     malformed_fields,
@@ -50,6 +51,7 @@ def test_an_entry_has_the_contracts_fields_but_the_payload() -> None:
         "idempotency_key": "key",
     }
     assert expected == entry_fields(task)
+    assert list(FIELDS) == list(entry_fields(task))
 
 
 def test_an_entry_without_a_key_says_so_by_an_empty_one() -> None:

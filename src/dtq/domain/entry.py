@@ -45,6 +45,19 @@ def moment(value: int) -> datetime:
     return _EPOCH + value * _MILLISECOND
 
 
+FIELDS: Final = (
+    "task_id",
+    "queue",
+    "task_type",
+    "attempt",
+    "max_attempts",
+    "priority",
+    "timeout_ms",
+    "idempotency_key",
+)
+"""The names of an entry's fields, in their order."""
+
+
 def entry_fields(task: Task) -> dict[str, str]:
     """Return the fields of a new stream entry of *task*; ``attempt`` is the number that this delivery will run as."""
     return {

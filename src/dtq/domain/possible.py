@@ -44,7 +44,7 @@ def _shown(number: int) -> str:
 def _name_fault(task: Task) -> str | None:
     if task.version == NO_VERSION:
         return "version is missing"
-    if not _is_task_id(task.task_id):
+    if not TASK_ID_PATTERN.fullmatch(task.task_id):
         return "task_id is no id of a task"
     if not _is_queue(task.queue):
         return "queue is no name of a queue"
@@ -89,7 +89,3 @@ def _is_queue(name: str) -> bool:
 @lru_cache(maxsize=1024)
 def _is_task_type(name: str) -> bool:
     return TASK_TYPE_PATTERN.fullmatch(name) is not None
-
-
-def _is_task_id(text: str) -> bool:
-    return TASK_ID_PATTERN.fullmatch(text) is not None

@@ -52,6 +52,17 @@ async def test_a_wait_goes_on_after_its_group_was_lost(backend: Backend, client:
     assert [created.task.receipt] == list(await waiting)
 
 
+async def test_a_fetch_that_finds_nothing_makes_groups_that_are_lost(backend: Backend, client: Client) -> None:
+    await backend.queues.register(QUEUE)
+    streams = KEYS.streams(QUEUE)
+    await client.pipeline([("DEL", stream) for stream in streams])
+
+    fetched = await backend.broker.fetch(QUEUE, worker=WORKER, limit=9, reap_idle=None)
+
+    assert ([], []) == (list(fetched.deliveries), list(fetched.faults))
+    assert [1] * 10 == [len(await client.call("XINFO", "GROUPS", stream)) for stream in streams]
+
+
 async def test_a_record_that_somebody_spoiled_stops_no_other_work(backend: Backend, client: Client) -> None:
     admissions = [an_admission(now=backend.clock.now()) for _ in range(3)]
     await backend.broker.create(admissions, limits=LIMITS)

@@ -8,16 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import compress
 from operator import is_not
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import astuple
 
-from dtq.domain.entry import HIGHEST_ATTEMPTS, milliseconds, moment
+from dtq.adapters.redis.attempts import history, history_text
+from dtq.domain.entry import milliseconds, moment
 from dtq.domain.errors import BrokerRefused
 from dtq.domain.possible import impossibility
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import AttemptRecord, EntryId, Failure, Task, Version, WorkerId
+from dtq.domain.task import Failure, Task
 from dtq.domain.text import clean
 
 PAYLOAD: Final = "payload"
@@ -30,7 +31,8 @@ _MAX_REASON: Final = 100
 _ENTRY_ID: Final = re.compile(r"[0-9]{1,15}-(?:[0-9]{1,19}|1[0-7][0-9]{18})")
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _MAX_SHOWN: Final = 40
-_SPOILED: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+SPOILED: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What reading a field raises where it holds what dtq does not write."""
 _REPLACED: Final = "\ufffd"
 """What stands for each byte of an answer that is no text."""
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -43,23 +45,6 @@ class UnreadableRecord(BrokerRefused):
     def __init__(self, of: str, *, why: str) -> None:
         super().__init__(f"the record of {of} cannot be read: {why}")
         self.why = why
-
-
-class _Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An attempt record as JSON."""
-
-    attempt: Annotated[int, msgspec.Meta(ge=0, le=HIGHEST_ATTEMPTS)]
-    finished_at: int
-    started_at: int | None = None
-    worker_id: str | None = None
-    error_class: str | None = None
-    error_message: str = ""
-    retryable: bool = False
-    retry_delay_ms: int | None = None
-
-
-_NO_FAILURE: Final = (None, "", False)
-_attempts: Final = msgspec.json.Decoder(tuple[_Attempt, ...])
 
 
 def _flag(value: object) -> str:
@@ -75,7 +60,8 @@ def _moment_text(value: datetime) -> str:
     return str(milliseconds(value))
 
 
-def _moment(text: str) -> Any:
+def moment_of(text: str) -> datetime:
+    """Read a moment."""
     return moment(int(text))
 
 
@@ -83,93 +69,56 @@ def _duration_text(value: timedelta) -> str:
     return str(value // _MILLISECOND)
 
 
-def _duration(text: str) -> timedelta:
+def duration_of(text: str) -> timedelta:
+    """Read a duration."""
     return int(text) * _MILLISECOND
 
 
-def _entry_id(text: str) -> EntryId:
+def entry_id_of(text: str) -> Any:
+    """Read the id of a stream entry."""
     # the server would refuse a request for it, and with that for all others in it
     if not _ENTRY_ID.fullmatch(text):
         raise ValueError(text)
-    return EntryId(text)
+    return text
 
 
-def _version(text: str) -> Version:
+def version_of(text: str) -> Any:
+    """Read a version."""
     if _REPLACED in text:
         raise ValueError(text)
-    return Version(text)
-
-
-def _history_text(records: Sequence[AttemptRecord]) -> str:
-    return msgspec.json.encode([_written(record) for record in records]).decode() if records else ""
-
-
-def _history(text: str) -> tuple[AttemptRecord, ...]:
-    return tuple(_read(attempt) for attempt in _attempts.decode(text))
-
-
-def _written(record: AttemptRecord) -> _Attempt:
-    failure = record.failure
-    error_class, error_message, is_retryable = _NO_FAILURE if failure is None else astuple(failure)
-    # by position: names would take longer than the rest
-    return _Attempt(
-        record.attempt,
-        milliseconds(record.finished_at),
-        None if record.started_at is None else milliseconds(record.started_at),
-        record.worker_id,
-        error_class,
-        error_message,
-        is_retryable,
-        None if record.retry_delay is None else record.retry_delay // _MILLISECOND,
-    )
-
-
-def _read(attempt: _Attempt) -> AttemptRecord:
-    failure = None
-    if attempt.error_class is not None:
-        failure = Failure(
-            error_class=attempt.error_class, error_message=attempt.error_message, retryable=attempt.retryable
-        )
-    return AttemptRecord(
-        attempt=attempt.attempt,
-        finished_at=moment(attempt.finished_at),
-        started_at=None if attempt.started_at is None else moment(attempt.started_at),
-        worker_id=None if attempt.worker_id is None else WorkerId(attempt.worker_id),
-        failure=failure,
-        retry_delay=None if attempt.retry_delay_ms is None else timedelta(milliseconds=attempt.retry_delay_ms),
-    )
+    return text
 
 
 _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
-    "version": (VERSION, str, _version),
+    "version": (VERSION, str, version_of),
     "task_id": ("task_id", str, str),
     "queue": ("queue", str, str),
     "task_type": ("task_type", str, str),
     "priority": ("priority", str, int),
     "max_attempts": ("max_attempts", str, int),
-    "timeout": ("timeout_ms", _duration_text, _duration),
-    "created_at": ("created_at", _moment_text, _moment),
-    "available_at": ("available_at", _moment_text, _moment),
+    "timeout": ("timeout_ms", _duration_text, duration_of),
+    "created_at": ("created_at", _moment_text, moment_of),
+    "available_at": ("available_at", _moment_text, moment_of),
     "status": ("status", str, _STATUSES.__getitem__),
     "metadata": ("metadata", str, str),
     "idempotency_key": ("idempotency_key", str, str),
-    "ttl_at": ("ttl_at", _moment_text, _moment),
+    "ttl_at": ("ttl_at", _moment_text, moment_of),
     "attempt": ("attempt", str, int),
-    "started_at": ("started_at", _moment_text, _moment),
-    "finished_at": ("finished_at", _moment_text, _moment),
-    "duration": ("duration_ms", _duration_text, _duration),
+    "started_at": ("started_at", _moment_text, moment_of),
+    "finished_at": ("finished_at", _moment_text, moment_of),
+    "duration": ("duration_ms", _duration_text, duration_of),
     "worker_id": ("worker_id", str, str),
-    "retry_delay": ("retry_delay_ms", _duration_text, _duration),
+    "retry_delay": ("retry_delay_ms", _duration_text, duration_of),
     "cancel_requested": ("cancel_requested", _flag, is_set),
     "result_truncated": ("result_truncated", _flag, is_set),
-    "history": ("history", _history_text, _history),
-    "requeued_at": ("requeued_at", _moment_text, _moment),
-    "previous_attempts": ("previous_attempts", _history_text, _history),
+    "history": ("history", history_text, history),
+    "requeued_at": ("requeued_at", _moment_text, moment_of),
+    "previous_attempts": ("previous_attempts", history_text, history),
     "previous_attempts_dropped": ("previous_attempts_dropped", str, int),
     "discarded": ("discarded", _flag, is_set),
-    "entry_id": ("entry_id", str, _entry_id),
+    "entry_id": ("entry_id", str, entry_id_of),
     "lease": ("lease", str, str),
-    "dlq_entry_id": ("dlq_entry_id", str, _entry_id),
+    "dlq_entry_id": ("dlq_entry_id", str, entry_id_of),
 }
 """Each attribute of a task with its field and how to write and read that; payload and failure are beside it.
 
@@ -194,7 +143,19 @@ _NO_SUCH: Final[Mapping[str, str]] = {
 
 _READERS: Final = tuple((attribute, read) for attribute, (_, _, read) in _FIELDS.items())
 _POSITIONS: Final = range(len(Task.__struct_fields__))
-_NOTHING: Final = (None,) * len(_POSITIONS)
+_LEFT_OUT: Final = frozenset(
+    {
+        "cancel_requested",
+        "result_truncated",
+        "history",
+        "previous_attempts",
+        "previous_attempts_dropped",
+        "discarded",
+    }
+)
+"""What a new record does not have while it is at its default, as which a missing field is read."""
+
+_NOTHING: Final = tuple(field.default if field.name in _LEFT_OUT else None for field in msgspec.structs.fields(Task))
 
 
 def _of_failure(name: str, write: Callable[[Any], str]) -> Callable[[Failure], str]:
@@ -232,7 +193,7 @@ def task_of(values: Values | None, *, task_id: str, payload: str | None = None) 
             )
         task = Task(payload=payload, **found)
         fault = impossibility(task) if task.task_id == task_id else _another(task.task_id)
-    except _SPOILED as error:
+    except SPOILED as error:
         raise _unreadable(task_id, _fault_of(values) or type(error).__name__) from error
     if fault is not None:
         raise _unreadable(task_id, fault)
@@ -256,8 +217,8 @@ def _fault_of(values: Sequence[str | None]) -> str | None:
             continue
         try:
             read(text)
-        except _SPOILED:
-            if read is _history:
+        except SPOILED:
+            if read is history:
                 return f"{field} is no list of attempts"
             return f"{field} is {_shown(text)}, {_wrong(attribute, text)}"
     return None
@@ -274,9 +235,9 @@ def _shown(text: str) -> str:
 
 
 def compared(before: Task | None, after: Task) -> bytes:
-    """Tell of each attribute whether it is another one in *after*; without *before*, whether it is there at all.
+    """Tell of each attribute whether it is another one in *after*; without *before*, whether it has to be written.
 
-    Where nothing is stored yet, absent values are left out: a missing field reads as ''.
+    Where nothing is stored yet, what a missing field is read as is left out.
     """
     return bytes(map(is_not, astuple(after), _NOTHING if before is None else astuple(before)))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
+from dtq.adapters.redis.shortened import WAITING, is_short, named, waiting_task
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.wire import pairs
@@ -32,8 +34,6 @@ PAGE: Final = 500
 HANDED_BACK: Final = timedelta(days=30)
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
 
-_NOTHING_HELD: Final = msgspec.msgpack.encode([() for _ in BANDS])
-
 
 class Sweep(Struct, frozen=True, kw_only=True):
     """What a worker asks for in one sweep, as the port has it."""
@@ -46,7 +46,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
 
     def keys(self, names: Keyspace) -> Sequence[str]:
         """Return the keys of fetch.lua."""
-        return (*names.streams(self.queue), names.paused(self.queue), names.cancelled, names.queues)
+        return _fetched_keys(names, self.queue)
 
     def arguments(self, names: Keyspace) -> Sequence[Argument]:
         """Return the arguments of fetch.lua."""
@@ -61,6 +61,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
             names.task_prefix,
             SNAPSHOT_NAMES,
             _held_by_band(self.queue, self.held),
+            *WAITING,
         )
 
 
@@ -83,13 +84,23 @@ def fetched(link: Link, sweep: Sweep, found: Reply) -> Fetch:
     )
 
 
+@lru_cache(maxsize=64)
+def _fetched_keys(keys: Keyspace, queue: QueueName) -> tuple[str, ...]:
+    return (*keys.streams(queue), keys.paused(queue), keys.cancelled, keys.queues)
+
+
 def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], Sequence[UnreadableEntry]]:
     deliveries: list[Delivery] = []
     unreadable: list[UnreadableEntry] = []
-    for band, entry_id, flat, values, marked in entries:
-        receipt, fields = Receipt(queue, BANDS[band - 1], EntryId(entry_id)), pairs(flat)
+    for band, entry_id, entry, values, marked in entries:
+        receipt = Receipt(queue, BANDS[band - 1], entry_id)
         try:
-            task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
+            if is_short(values):
+                fields = named(entry)
+                task = waiting_task(values, entry, entry_id=entry_id)
+            else:
+                fields = pairs(entry)
+                task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
         except UnreadableRecord as error:
             unreadable.append(UnreadableEntry(receipt, str(error)))
         else:
@@ -217,7 +228,7 @@ async def bury(link: Link, delivery: Delivery, *, at: datetime) -> bool:
 
 def _held_by_band(queue: QueueName, held: Collection[Receipt]) -> bytes:
     if not held:
-        return _NOTHING_HELD
+        return b""
     bands: dict[int, list[str]] = {priority: [] for priority in BANDS}
     for receipt in held:
         if receipt.queue == queue:

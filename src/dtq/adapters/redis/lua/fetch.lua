@@ -3,37 +3,63 @@
 -- KEYS     the streams in the order of their service, then the pause switch, the cancel marks, the queue registry
 -- ARGV[1]  group, [2] worker, [3] how many entries, [4] idle milliseconds from which entries are reaped ('' none),
 -- ARGV[5]  entries of one bite, [6] bytes after which no further bite is taken, [7] queue,
--- ARGV[8]  what the key of a task's record begins with, [9] the fields of a snapshot (msgpack),
--- ARGV[10] ids that the worker holds already, one list a band (msgpack)
--- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked},
---          with the reason in place of a snapshot that cannot be had; a fault is {band, reason}. A band that fails
+-- ARGV[8]  what the key of a task's record begins with,
+-- ARGV[9]  the fields of a snapshot (msgpack), [10] ids that the worker holds already, one list a band (msgpack), '' none,
+-- ARGV[11] the status and [12] the attempts of a task that waits for its first start
+-- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked}, with the
+--          reason in place of a snapshot that cannot be had. Where the short look is enough, fields are the entry's
+--          values alone, and of the snapshot comes what they do not say. A fault is {band, reason}. A band that fails
 --          leaves what the others gave.
 
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
+local call, try = redis.call, redis.pcall
 local group, worker, room, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local bite, budget, queue, prefix = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
-local names, held = cmsgpack.unpack(ARGV[9]), cmsgpack.unpack(ARGV[10])
+local held = ARGV[10] ~= '' and cmsgpack.unpack(ARGV[10])
 local bands = #KEYS - 3
-local switch, marks, registry = KEYS[bands + 1], KEYS[bands + 2], KEYS[bands + 3]
 local entries, faults = {}, {}
 
-local function answer(paused)
-  return {now[1], now[2], {paused, entries, faults}}
+-- Answers nothing unless the record is that of a task that waits for its first start, and says what its entry says.
+-- It has so many fields that there is none beside those that are looked at, its payload and its tokens.
+local function short_look(id, entry)
+  local key = prefix .. entry[2]
+  local found = try('HMGET', key, 'version', 'created_at', 'available_at', 'metadata', 'ttl_at', 'entry_id', 'task_id',
+    'queue', 'task_type', 'max_attempts', 'priority', 'timeout_ms', 'idempotency_key', 'status', 'attempt')
+  if found[6] == id and found[7] == entry[2] and found[8] == entry[4] and found[9] == entry[6] and found[10] == entry[10]
+    and found[11] == entry[12] and found[12] == entry[14] and (found[13] or '') == entry[16]
+    and found[14] == ARGV[11] and found[15] == ARGV[12] and (found[1] or '') ~= '' and found[2] and found[3] and found[4]
+    and call('HLEN', key) == 15 + (found[5] and 1 or 0) + (found[13] and 1 or 0) then
+    return {found[1], found[2], found[3], found[4], found[5]}
+  end
+end
+
+local function is_usual(entry)
+  return #entry == 18 and entry[1] == 'task_id' and entry[3] == 'queue' and entry[5] == 'task_type'
+    and entry[7] == 'attempt' and entry[9] == 'max_attempts' and entry[11] == 'priority' and entry[13] == 'timeout_ms'
+    and entry[15] == 'idempotency_key' and entry[17] == 'payload'
 end
 
 local function add(band, entry)
   local id, fields = entry[1], entry[2]
+  room = room - 1
+  local told = is_usual(fields) and short_look(id, fields)
+  if told then
+    local payload = fields[18]
+    budget = budget - #payload
+    entries[#entries + 1] = {band, id, {fields[2], fields[4], fields[6], fields[8], fields[10], fields[12], fields[14],
+      fields[16], payload}, told, 0}
+    return
+  end
   local task_id = ''
-  for i = 1, #fields, 2 do
-    if fields[i] == 'task_id' then task_id = fields[i + 1] end
-    budget = budget - #fields[i + 1]
+  for i = 2, #fields, 2 do
+    if fields[i - 1] == 'task_id' then task_id = fields[i] end
+    budget = budget - #fields[i]
   end
   -- a key of another type spoils its own entry only: the reason stands where the snapshot would
-  local record = redis.pcall('HMGET', prefix .. task_id, unpack(names))
+  local record = try('HMGET', prefix .. task_id, unpack(cmsgpack.unpack(ARGV[9])))
   record = record.err or record
-  entries[#entries + 1] = {band, id, fields, record, redis.call('SISMEMBER', marks, task_id)}
-  room = room - 1
+  entries[#entries + 1] = {band, id, fields, record, call('SISMEMBER', KEYS[bands + 2], task_id)}
 end
 
 local function wanted()
@@ -41,15 +67,12 @@ local function wanted()
   return math.min(bite, room)
 end
 
-local function owns(stream, id)
-  return #redis.call('XPENDING', stream, group, id, id, 1, worker) == 1
-end
-
 -- What is taken looks new, even if it was handed back meanwhile: else the next who reaps would take it from its run.
 local function take_held(band, stream)
   for _, id in ipairs(held[band]) do
     if wanted() == 0 then return end
-    local claimed = owns(stream, id) and redis.call('XCLAIM', stream, group, worker, 0, id)
+    local owned = #call('XPENDING', stream, group, id, id, 1, worker) == 1
+    local claimed = owned and call('XCLAIM', stream, group, worker, 0, id)
     if claimed and #claimed == 1 then add(band, claimed[1]) end
   end
 end
@@ -58,29 +81,31 @@ end
 local function reap(band, stream)
   local start = '-'
   while wanted() > 0 do
-    local listed = redis.call('XPENDING', stream, group, 'IDLE', idle, start, '+', wanted())
+    local listed = call('XPENDING', stream, group, 'IDLE', idle, start, '+', wanted())
     if #listed == 0 then return end
     for _, one in ipairs(listed) do
       start = '(' .. one[1]
-      local claimed = redis.call('XCLAIM', stream, group, worker, idle, one[1])
+      local claimed = call('XCLAIM', stream, group, worker, idle, one[1])
       if #claimed == 1 then add(band, claimed[1]) end
     end
   end
 end
 
 local function read(band, stream)
-  while wanted() > 0 do
-    local count = wanted()
-    local found = redis.call('XREADGROUP', 'GROUP', group, worker, 'COUNT', count, 'STREAMS', stream, '>')
+  local count = wanted()
+  while count > 0 do
+    local found = call('XREADGROUP', 'GROUP', group, worker, 'COUNT', count, 'STREAMS', stream, '>')
     if not found then return end
-    for _, entry in ipairs(found[1][2]) do add(band, entry) end
-    if #found[1][2] < count then return end
+    local taken = found[1][2]
+    for i = 1, #taken do add(band, taken[i]) end
+    if #taken < count then return end
+    count = wanted()
   end
 end
 
 local function sweep(band)
   local stream = KEYS[band]
-  take_held(band, stream)
+  if held then take_held(band, stream) end
   if idle ~= '' then reap(band, stream) end
   read(band, stream)
 end
@@ -91,18 +116,22 @@ end
 
 -- The groups of all bands get lost together (a flush, a failover), so all are made, from the first entry on.
 local function repair()
-  redis.pcall('HINCRBY', registry, queue, 0)
-  for band = 1, bands do redis.pcall('XGROUP', 'CREATE', KEYS[band], group, '0', 'MKSTREAM') end
+  try('HINCRBY', KEYS[bands + 3], queue, 0)
+  for band = 1, bands do try('XGROUP', 'CREATE', KEYS[band], group, '0', 'MKSTREAM') end
 end
 
-if redis.call('EXISTS', switch) == 1 then return answer(1) end
+if call('EXISTS', KEYS[bands + 1]) == 1 then return {now[1], now[2], {1, entries, faults}} end
 for band = 1, bands do
   if wanted() == 0 then break end
-  local swept, fault = pcall(sweep, band)
-  if not swept and string.find(reason_of(fault), '^NOGROUP') then
-    repair()
-    swept, fault = pcall(sweep, band)
+  -- Most bands are empty, which costs less to ask than to read. The last one is read all the same: who reads notices
+  -- that the groups are lost.
+  if held or idle ~= '' or band == bands or try('XLEN', KEYS[band]) ~= 0 then
+    local swept, fault = pcall(sweep, band)
+    if not swept and string.find(reason_of(fault), '^NOGROUP') then
+      repair()
+      swept, fault = pcall(sweep, band)
+    end
+    if not swept then faults[#faults + 1] = {band, reason_of(fault)} end
   end
-  if not swept then faults[#faults + 1] = {band, reason_of(fault)} end
 end
-return answer(0)
+return {now[1], now[2], {0, entries, faults}}

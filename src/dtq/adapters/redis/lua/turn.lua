@@ -16,7 +16,7 @@ end
 local made = commit(part(KEYS, keys + 1, #KEYS), part(ARGV, arguments + 3, #ARGV))
 local asked = part(ARGV, 3, arguments + 2)
 for _, answer in ipairs(made[3]) do
-  if answer[1] == MADE then asked[LIMIT] = asked[LIMIT] + 1 end
+  if type(answer) == 'string' or answer[1] == MADE then asked[LIMIT] = asked[LIMIT] + 1 end
 end
 -- what was made is told of whatever happens then
 local fetched, found = pcall(fetch, part(KEYS, 1, keys), asked)
