@@ -12,6 +12,8 @@ SOON = 0.01
 LATER = 0.05
 FAR_OFF = 600.0
 
+pytestmark = pytest.mark.timeout(20)
+
 
 async def wait(deadlines: Deadlines, seconds: float, *, until: Awaitable[object] | None = None) -> None:
     with deadlines.within(seconds):
@@ -105,6 +107,14 @@ async def test_who_was_canceled_before_may_be_late() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert [TimeoutError] == [type(error) for error in found]
+
+
+def test_who_is_late_on_another_loop_is_stopped_as_well() -> None:
+    deadlines = Deadlines()
+    asyncio.run(wait(deadlines, LATER, until=settle()))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(wait(deadlines, 2 * LATER))
 
 
 def test_only_a_task_is_stopped() -> None:

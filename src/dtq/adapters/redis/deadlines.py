@@ -16,6 +16,7 @@ class Deadlines:
         self._watched: Final[set[Deadline]] = set()
         self._rings_at = _NEVER
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def within(self, seconds: float) -> "Deadline":
         """Return the context that the current task is to leave within *seconds* from now; else TimeoutError does."""
@@ -24,6 +25,9 @@ class Deadlines:
             raise RuntimeError("only a task can be stopped")
         deadline = Deadline(task, ends_at=loop.time() + seconds, watched=self._watched)
         self._watched.add(deadline)
+        if self._loop is not loop:
+            # the timer of a loop that has ended never goes off
+            self._loop, self._rings_at, self._timer = loop, _NEVER, None
         if deadline.ends_at < self._rings_at:
             self._set(deadline.ends_at, loop)
         return deadline
