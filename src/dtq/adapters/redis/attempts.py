@@ -27,12 +27,13 @@ class _Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _NO_FAILURE: Final = (None, "", False)
+_encode: Final = msgspec.json.Encoder().encode
 _attempts: Final = msgspec.json.Decoder(tuple[_Attempt, ...])
 
 
 def history_text(records: Sequence[AttemptRecord]) -> str:
     """Write attempts; nothing where there are none."""
-    return msgspec.json.encode([_written(record) for record in records]).decode() if records else ""
+    return _encode([_written(record) for record in records]).decode() if records else ""
 
 
 def history(text: str) -> tuple[AttemptRecord, ...]:

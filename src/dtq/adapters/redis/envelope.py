@@ -99,7 +99,9 @@ class Envelope:
     """
 
     def __init__(self) -> None:
-        self._acts: list[Sequence[object]] = []
+        # the members of all acts, one after the other
+        self._members: list[object] = []
+        self._count = 0
         # each numbers what it is asked for, from 1
         self._forms: defaultdict[Written, int] = defaultdict(count(1).__next__)
         self._keys: defaultdict[str, int] = defaultdict(count(1).__next__)
@@ -116,11 +118,11 @@ class Envelope:
     @property
     def is_full(self) -> bool:
         """Whether the next act belongs into another envelope."""
-        return len(self._acts) >= MAX_ACTS or self._bytes >= MAX_BYTES
+        return self._count >= MAX_ACTS or self._bytes >= MAX_BYTES
 
     def __len__(self) -> int:
         """Count the acts."""
-        return len(self._acts)
+        return self._count
 
     def key(self, name: str) -> int:
         """Return the number that stands for a key."""
@@ -157,13 +159,13 @@ class Envelope:
         """Add one act of a form that is written already, by its keys and texts in the order of their numbers."""
         numbers = list(map(self._keys.__getitem__, keys))
         length = _HEAD + len(numbers) + len(texts)
-        self._acts.append((self._forms[form], length, version, token, *numbers, *texts))
+        self._members += (self._forms[form], length, version, token, *numbers, *texts)
+        self._count += 1
         self._bytes += len("".join(texts))
 
     def arguments(self, names: bytes) -> list[Sent]:
         """Return the script's arguments; *names* are the fields of a snapshot."""
-        acts = _bare(list(chain.from_iterable(self._acts)))
-        return [acts, names, TOKENS_REMEMBERED, *[form.text for form in self._forms]]
+        return [_bare(self._members), names, TOKENS_REMEMBERED, *[form.text for form in self._forms]]
 
 
 def _bare(members: list[object]) -> bytes:

@@ -55,27 +55,27 @@ class Shape(Struct, frozen=True):
 
 
 class Move:
-    """One change on its way: its shape, and what its keys and texts are taken from."""
+    """One change on its way: its shape, and what its keys and texts are taken from.
 
-    __slots__ = ("after", "change", "key_record", "replaces", "shape", "was")
+    ``version`` is what the record must hold before it.
+    """
+
+    __slots__ = ("after", "change", "key_record", "replaces", "shape", "version", "was")
 
     def __init__(self, change: Change, *, replaces: str | None = None) -> None:
         after = change.after
         was = change.before or after
+        stored = change.stored
         record = record_of(change)
+        target = place_of(after)
         self.change = change
         self.was = was
         self.after = after
         self.key_record = None if record is None else json_text(record)
         self.replaces = replaces
-        self.shape = self._shape()
-
-    def _shape(self) -> Shape:
-        change, was, after = self.change, self.was, self.after
-        stored = change.stored
-        target = place_of(after)
+        self.version = NO_VERSION if stored is None else stored.version
         # by position: with so many fields, names would take longer than all else here
-        return Shape(
+        self.shape = Shape(
             None if change.before is None else was.status,
             after.status,
             place_of(change.before),
@@ -95,11 +95,6 @@ class Move:
             () if change.audit is None else tuple(audit_fields(change.audit)),
             compared(stored, after),
         )
-
-    @property
-    def version(self) -> str:
-        """What the record must hold before this."""
-        return self.was.version if self.shape.is_stored else NO_VERSION
 
     def made(self, new_id: str) -> Task:
         """Return the task as it is stored, with the id that the broker gave to its new entry, if it asked for one."""
