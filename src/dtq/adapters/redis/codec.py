@@ -194,7 +194,11 @@ _NO_SUCH: Final[Mapping[str, str]] = {
 
 _READERS: Final = tuple((attribute, read) for attribute, (_, _, read) in _FIELDS.items())
 _POSITIONS: Final = range(len(Task.__struct_fields__))
-_NOTHING: Final = (None,) * len(_POSITIONS)
+_SUPPOSED: Final = tuple(
+    None if field.required or field.default or field.name == "attempt" else field.default
+    for field in msgspec.structs.fields(Task)
+)
+"""What a new record need not say: that something is empty, zero or false. The contract wants every record's attempt."""
 
 
 def _of_failure(name: str, write: Callable[[Any], str]) -> Callable[[Failure], str]:
@@ -273,11 +277,8 @@ def _shown(text: str) -> str:
 
 
 def compared(before: Task | None, after: Task) -> bytes:
-    """Tell of each attribute whether it is another one in *after*; without *before*, whether it is there at all.
-
-    Where nothing is stored yet, absent values are left out: a missing field reads as ''.
-    """
-    return bytes(map(is_not, astuple(after), _NOTHING if before is None else astuple(before)))
+    """Tell of each attribute whether it is another one in *after*, or without *before* than what readers suppose."""
+    return bytes(map(is_not, astuple(after), _SUPPOSED if before is None else astuple(before)))
 
 
 class ChangedFields:
