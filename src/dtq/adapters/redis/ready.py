@@ -15,7 +15,7 @@ from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
-from dtq.adapters.redis.shortened import WAITING, is_short, named, waiting_task
+from dtq.adapters.redis.shortened import NAMES, WAITING, waiting_task
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.wire import pairs
@@ -82,8 +82,8 @@ def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery
     for band, entry_id, entry, values, marked in entries:
         receipt = Receipt(queue, BANDS[band - 1], entry_id)
         try:
-            if is_short(values):
-                fields = named(entry)
+            if len(entry) == len(NAMES):
+                fields = dict(zip(NAMES, entry, strict=True))
                 task = waiting_task(values, entry, entry_id=entry_id)
             else:
                 fields = pairs(entry)
