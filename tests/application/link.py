@@ -71,8 +71,10 @@ class Link:
             stalled.set()
         self._stalls = {}
 
-    async def carry(self, method: str, call: Callable[[], Awaitable[object]]) -> object:
-        """Make one call, or fail to."""
+    async def carry(self, method: str, call: Callable[[], Awaitable[object]], *, commits: bool = False) -> object:
+        """Make one call, or fail to; one that *commits* besides is also a commit like any other."""
+        if commits:
+            return await self.carry("commit", lambda: self.carry(method, call))
         self.calls[method] += 1
         if method in self._watchers:
             self._watchers[method]()
@@ -113,7 +115,8 @@ class Linked:
             return method
 
         async def call(*arguments: object, **named: object) -> object:
-            return await self._link.carry(name, lambda: method(*arguments, **named))
+            commits = bool(named.get("after"))
+            return await self._link.carry(name, lambda: method(*arguments, **named), commits=commits)
 
         return call
 

@@ -160,9 +160,10 @@ async def test_a_fault_that_cannot_be_named_or_told_ends_no_loop_either(world: W
 async def test_a_fault_in_recording_that_cannot_be_named_costs_no_slot(world: World, error: str) -> None:
     staff = await world.hire(concurrency=1)
     await world.submit("hold")
-    staff.link.break_down("commit", by=ERRORS[error])
+    # once taken along, once on its own
+    staff.link.break_down("commit", by=ERRORS[error], times=2)
     handlers.let_all_go()
-    await world.settle()
+    await world.advance(1)
 
     assert [class_name(ERRORS[error]())] == [note["error"] for note in staff.notes.of("recording_failed")]
     assert S.SUCCEEDED == await world.status(await world.submit())
@@ -178,9 +179,9 @@ async def test_an_unknown_fault_in_recording_costs_the_attempt_and_no_slot(world
     await world.age_server()
     staff = await world.hire()
     task_id = await world.submit("hold")
-    staff.link.break_down("commit")
+    staff.link.break_down("commit", times=2)
     handlers.let_all_go()
-    await world.settle()
+    await world.advance(1)
     assert [{"task_id": task_id, "error": "UnknownFault"}] == staff.notes.of("recording_failed")
     assert S.SUCCEEDED == await world.status(await world.submit())
 

@@ -17,9 +17,9 @@ def calls_of(staff: Staff) -> list[str]:
     calls: list[str] = []
     carry = staff.link.carry
 
-    async def carry_and_note(method: str, call: Callable[[], Awaitable[object]]) -> object:
+    async def carry_and_note(method: str, call: Callable[[], Awaitable[object]], **named: bool) -> object:
         calls.append(method)
-        return await carry(method, call)
+        return await carry(method, call, **named)
 
     vars(staff.link)["carry"] = carry_and_note
     return calls

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from dtq.application.workers import WorkerService
 from dtq.domain.admission import AdmissionRules, BrokerLimits
 from dtq.domain.change import Change
 from dtq.domain.delivery import FailurePolicy
+from dtq.domain.errors import BrokerRefused
 from dtq.domain.events import Event, EventType
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
@@ -97,15 +99,30 @@ class Staff:
     def hold_records(self) -> asyncio.Event:
         """Let no outcome arrive at the broker until the event that is returned is set; starts do."""
         taken = asyncio.Event()
-        settling = self.worker._crew.settling  # noqa: SLF001 - the same
-        commit = settling._commit  # noqa: SLF001 - a link cannot tell the commits of ends from those of starts
+        settling = self.worker._crew.settling  # noqa: SLF001 - a link cannot tell the commits of ends from those of starts
+        settle = settling.settle
+        held: list[Callable[[], None]] = []
 
-        async def late(changes: Sequence[Change]) -> Sequence[CommitAnswer]:
+        def hold(*arguments: Any, **named: Any) -> None:
+            held.append(partial(settle, *arguments, **named))
+
+        async def let_go() -> None:
             await taken.wait()
-            return await commit(changes)
+            settling.settle = settle  # type: ignore[method-assign]  # it was put aside below
+            for late in held:
+                late()
 
-        settling._commit = late  # noqa: SLF001 - the same
+        settling.settle = hold  # type: ignore[method-assign]  # until the event is set
+        self._held = asyncio.create_task(let_go())
         return taken
+
+    def refuse_records_on_their_own(self) -> None:
+        """Let no outcome arrive at the broker but by a fetch that takes it along."""
+
+        async def refused(changes: Sequence[Change]) -> Sequence[CommitAnswer]:
+            raise BrokerRefused(f"{len(changes)} ends on their own")
+
+        self.worker._crew.settling._commit = refused  # noqa: SLF001 - as above
 
     def stop(self) -> None:
         """Ask the worker to stop, as a first or second signal."""

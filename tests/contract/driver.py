@@ -13,7 +13,7 @@ from dtq.domain.errors import OutcomeUnknown
 from dtq.domain.outcome import Outcome
 from dtq.domain.task import NO_VERSION, Task, TaskId, WorkerId
 from dtq.ports.answers import Applied, CommitAnswer, CreateAnswer, KeyTaken
-from dtq.ports.broker import Delivery
+from dtq.ports.broker import Delivery, Fetch
 from tests.contract.harness import Harness
 from tests.contract.model import Model
 from tests.contract.steps import LEADER, bare, decide_finish, decide_start, held_lease, now, seconds, write
@@ -79,6 +79,9 @@ class Driver:
         fetched = await self.harness.backend.broker.fetch(
             QUEUE, worker=worker, limit=limit, reap_idle=reap_idle, held=()
         )
+        self._taken(worker, fetched, limit=limit, reap_idle=reap_idle)
+
+    def _taken(self, worker: WorkerId, fetched: Fetch, *, limit: int, reap_idle: timedelta | None) -> None:
         expected = self.model.fetch(worker, limit=limit, reap_idle=reap_idle)
         assert (self.model.is_paused, ()) == (fetched.paused, tuple(fetched.faults))
         assert expected == [one.receipt for one in fetched.deliveries]
@@ -116,6 +119,20 @@ class Driver:
         stored = self.model.tasks.get(task.task_id)
         current = stored if stored is not None and stored.lease == task.lease else task
         await self.commit(decide_finish(self.harness, current, outcome), loses_reply=loses_reply)
+
+    async def finish_and_fetch(self, worker: WorkerId, task: Task, outcome: Outcome, *, limit: int) -> None:
+        """End an execution likewise, and fetch in the same call; what is ended makes room for one."""
+        stored = self.model.tasks.get(task.task_id)
+        current = stored if stored is not None and stored.lease == task.lease else task
+        change = decide_finish(self.harness, current, outcome)
+        assert isinstance(change, Change)
+        expected = self.model.answer(change)
+        fetched = await self.harness.backend.broker.fetch(
+            QUEUE, worker=worker, limit=limit - 1, reap_idle=None, after=[change]
+        )
+        (answer,) = fetched.answers
+        self._settle(change, expected, answer)
+        self._taken(worker, fetched, limit=limit - (expected is not Applied), reap_idle=None)
 
     async def extend(self, worker: WorkerId, task: Task) -> None:
         stored, receipt = self.model.tasks.get(task.task_id), task.receipt

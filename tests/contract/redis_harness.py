@@ -15,7 +15,7 @@ from dtq.adapters.redis.client import Argument, Client, Reply
 from dtq.adapters.redis.clock import RedisClock
 from dtq.adapters.redis.keys import GROUP, Keyspace
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.scripts import ADMIT, COMMIT, Scripts
+from dtq.adapters.redis.scripts import ADMIT, COMMIT, TURN, Scripts
 from dtq.adapters.redis.trials import needs, rule_of
 from dtq.adapters.redis.wire import flat, pairs
 from dtq.domain.entry import entry_fields, milliseconds
@@ -79,7 +79,7 @@ class FaultyClient(Client):
         return reply
 
     def _stopping(self, command: tuple[Argument, ...]) -> tuple[Argument, ...]:
-        texts = {script.digest: script.text for script in (COMMIT, ADMIT)}
+        texts = {script.digest: script.text for script in (COMMIT, ADMIT, TURN)}
         if self.writes_left is None or command[0] != "EVALSHA" or command[1] not in texts:
             return command
         first_line, _, rest = texts[str(command[1])].partition("\n")

@@ -35,7 +35,12 @@ def read(message: bytes) -> Request:
     name = next(known.name for known in ALL if known.digest.encode() == words[1])
     count = int(words[2])
     keys = tuple(word.decode() for word in words[3 : 3 + count])
-    commands = _commands(words[3 + count + _BEFORE_FORMS :]) if name in {"commit", "admit"} else frozenset[str]()
+    arguments = words[3 + count :]
+    if name == "turn":
+        # what is fetched besides has a point of its own
+        keys = keys[int(arguments[0]) :]
+        arguments = arguments[2 + int(arguments[1]) :]
+    commands = _commands(arguments[_BEFORE_FORMS:]) if name in {"commit", "admit", "turn"} else frozenset[str]()
     return Request(script=name, keys=keys, commands=commands)
 
 

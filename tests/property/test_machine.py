@@ -133,6 +133,12 @@ class Histories(RuleBasedStateMachine):
         self.do(self.driver.start(worker, delivery, loses_reply=loses_reply))
 
     @precondition(lambda self: self.driver.executions)
+    @rule(index=ANY, outcome=OUTCOMES, limit=st.integers(0, 3))
+    def finish_and_fetch(self, index: int, outcome: Any, limit: int) -> None:
+        worker, task = self.take_turn(self.driver.executions, index)
+        self.do(self.driver.finish_and_fetch(worker, task, outcome, limit=limit))
+
+    @precondition(lambda self: self.driver.executions)
     @rule(index=ANY, outcome=OUTCOMES, loses_reply=st.booleans())
     def finish(self, index: int, outcome: Any, *, loses_reply: bool) -> None:
         _, task = self.take_turn(self.driver.executions, index)

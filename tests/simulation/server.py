@@ -1,7 +1,7 @@
 """The broker's side: the memory adapter on a clock that can be set, which remembers whatever it is asked."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -147,22 +147,26 @@ class Server:
         # a set has no order, and what has no order must not decide about anything here
         arguments = tuple(map(_in_order, arguments))
         named = {key: _in_order(value) for key, value in named.items()}
-        stored = self._stored_before(method, arguments)
+        ends: Sequence[Change] = named.get("after", ())
+        stored = self._stored_before(method, arguments, ends)
         owners = {task_id: self._owner_of(task) for task_id, task in stored.items()}
         call = getattr(self.port(name), method)
-        if method == "commit":
+        if method == "commit" or ends:
             self.state.faults.writes_left, self.stops_next_commit_after = self.stops_next_commit_after, None
         try:
             answer: object = await call(*arguments, **named)
         except Exception as error:
             self._note_call(who, method, arguments, named, error)
             raise
+        if ends and isinstance(answer, Fetch):
+            self._note_call(who, "commit", (ends,), {}, answer.answers)
         self._note_call(who, method, arguments, named, answer)
-        if isinstance(answer, list) and any(isinstance(one, Broken) for one in answer):
+        made = answer.answers if isinstance(answer, Fetch) else answer
+        if isinstance(made, list) and any(isinstance(one, Broken) for one in made):
             self.history.halved.update(stored)
         for task_id, before in stored.items():
             self._note_step(who, task_id, before, owners[task_id])
-        for trap in [trap for trap in self.traps if trap.method == method and _is_something(answer)]:
+        for trap in [trap for trap in self.traps if _is_sprung(trap, method, answer)]:
             trap.times -= 1
             if not trap.times:
                 self.traps.remove(trap)
@@ -177,13 +181,13 @@ class Server:
         told = f"{type(answer).__name__}: {answer}" if isinstance(answer, Exception) else answer
         self.history.calls.append(PortCall(self.loop.time(), who, method, arguments, named, told))
 
-    def _stored_before(self, method: str, arguments: tuple[Any, ...]) -> dict[TaskId, Task | None]:
+    def _stored_before(
+        self, method: str, arguments: tuple[Any, ...], ends: Sequence[Change]
+    ) -> dict[TaskId, Task | None]:
         if method == "purge":
             letters = self.state.letters.entries.values()
             self.history.purged_letters.update(TaskId(fields.get("task_id", "")) for fields in letters)
-        if method not in {"create", "commit"}:
-            return {}
-        items: Collection[Admission | Change] = arguments[0]
+        items: Collection[Admission | Change] = arguments[0] if method in {"create", "commit"} else ends
         changes = [one.change if isinstance(one, Admission) else one for one in items]
         return {change.after.task_id: self.state.task(change.after.task_id) for change in changes}
 
@@ -248,8 +252,11 @@ class Observed:
         return call
 
 
-def _is_something(answer: object) -> bool:
-    return bool(answer.deliveries if isinstance(answer, Fetch) else answer)
+def _is_sprung(trap: Trap, method: str, answer: object) -> bool:
+    if isinstance(answer, Fetch):
+        # what a fetch makes real first is a commit like any other
+        return bool((trap.method == "fetch" and answer.deliveries) or (trap.method == "commit" and answer.answers))
+    return trap.method == method and bool(answer)
 
 
 def _in_order(value: object) -> object:

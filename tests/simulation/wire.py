@@ -95,8 +95,9 @@ class Wire(Link):
             trip.reset()
         self._blocking = []
 
-    async def carry(self, method: str, call: Callable[[], Awaitable[object]]) -> object:
+    async def carry(self, method: str, call: Callable[[], Awaitable[object]], *, commits: bool = False) -> object:
         """Send one request, and wait for its reply as long as a driver would."""
+        del commits  # of no matter on the way
         trip = Trip(self, call, fate=self._fate(), is_endless=method == _ENDLESS)
         sent = self._loop.time()
         made = TripMade(sent, self.name, method)

@@ -164,6 +164,7 @@ class Crew:
             leases=self.leases,
             reaping=self.reaping,
             starting=starting,
+            settling=self.settling,
             hand_back=self.hand_back,
             set_aside=self.set_aside,
             tenure=tools.tenure,

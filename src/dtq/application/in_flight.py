@@ -1,6 +1,6 @@
 """The slots of a worker and what is in them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dtq.application.execution import Attempt
 from dtq.application.handover import Hold
@@ -38,6 +38,11 @@ class InFlight:
     def free(self) -> int:
         """How many slots are empty."""
         return self._capacity - len(self._jobs)
+
+    def free_without(self, leases: Iterable[LeaseToken]) -> int:
+        """How many slots are empty once the attempts under *leases* are recorded."""
+        jobs = [self._active[lease] for lease in leases if lease in self._active]
+        return self.free + sum(job.has_ended for job in jobs)
 
     @property
     def owned(self) -> int:

@@ -1,6 +1,7 @@
 """Waiting for a reason to look again, on a clock that tests move."""
 
 import asyncio
+from collections.abc import Generator
 from datetime import timedelta
 
 from dtq.ports.environment import Clock
@@ -59,3 +60,15 @@ class StopSign:
         finally:
             timer.cancel()
             waiting.cancel()
+
+
+class _Turn:
+    """Awaited, it lets the event loop go round once."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+async def others_first() -> None:
+    """Return when everybody has had a turn who was ready for it."""
+    await _Turn()

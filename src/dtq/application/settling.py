@@ -21,6 +21,7 @@ from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Task
 from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import CommitAnswer
+from dtq.ports.broker import Fetch
 from dtq.ports.environment import Chance, Clock, Ids
 from dtq.ports.events import Observer
 
@@ -66,6 +67,7 @@ class Settling:
     """Ends tasks as the domain decides. What another worker has taken over is dropped without a word to the broker.
 
     Whatever has ended goes in one commit, of which one is under way at a time; what ends meanwhile goes with the next.
+    Where somebody is about to fetch, it waits to be taken along (ADR 96).
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Settling:
         self._waiting: list[_Ending] = []
         self._context = copy_context()
         self._rounds: asyncio.Task[None] | None = None
+        self._on_wait: Callable[[], None] | None = None
         # ends where everything is dropped: what comes back from before is nobody's any more
         self._era = 0
         self.tally = Tally()
@@ -100,6 +103,41 @@ class Settling:
         """
         self._add(_Ending(task, lease=lease, outcome=outcome, then=then), self._era)
 
+    @property
+    def leases(self) -> Sequence[LeaseToken]:
+        """The leases of what would be taken along now."""
+        return [ending.lease for ending in self._waiting[:MAX_BATCH]]
+
+    def wait(self, on_wait: Callable[[], None]) -> None:
+        """Let what ends from now on wait to be taken along, and call *on_wait* for it."""
+        self._on_wait = on_wait
+
+    def go(self) -> None:
+        """Let what has ended, and what ends from now on, be recorded without waiting for anybody."""
+        self._on_wait = None
+        self._begin()
+
+    async def take_along(self, send: Callable[[Sequence[Change]], Awaitable[Fetch]]) -> Fetch:
+        """Have what waits recorded by the request that *send* makes of it, and return what else that brought.
+
+        Raises what *send* raises; then it is recorded later, on its own or by whoever takes it along next.
+        """
+        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        decided = self._decide(batch)
+        era = self._era
+        try:
+            fetched = await send([change for _, change in decided])
+        except BrokerUnavailable as error:
+            self._hear_all(decided, [error] * len(decided), era)
+            raise
+        except BaseException:
+            # whichever of them spoilt it is found where each can be sent alone
+            for ending, _ in decided:
+                self._add(ending, era)
+            raise
+        self._hear_all(decided, fetched.answers, era)
+        return fetched
+
     def drop(self) -> None:
         """Let go of whatever is not recorded yet, without a word to anybody; what was sent may still be made real."""
         self._era += 1
@@ -109,14 +147,20 @@ class Settling:
         if era != self._era:
             return
         self._waiting.append(ending)
-        if self._rounds is None:
+        if self._on_wait is None:
+            self._begin()
+        else:
+            self._on_wait()
+
+    def _begin(self) -> None:
+        if self._waiting and self._rounds is None:
             rounds = self._settle_all()
             # not in that of the handler that happens to end first
             self._rounds = asyncio.get_running_loop().create_task(rounds, name="settle", context=self._context.copy())
 
     async def _settle_all(self) -> None:
         try:
-            while self._waiting:
+            while self._waiting and self._on_wait is None:
                 batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
                 await self._settle(batch)
         finally:
@@ -124,21 +168,28 @@ class Settling:
 
     async def _settle(self, batch: Sequence[_Ending]) -> None:
         """Decide about each ending and commit that, all in one request."""
-        decided: list[_Ending] = []
-        changes: list[Change] = []
+        decided = self._decide(batch)
+        if decided:
+            era = self._era
+            answers = await sent([change for _, change in decided], send=self._commit)
+            self._hear_all(decided, answers, era)
+
+    def _decide(self, batch: Sequence[_Ending]) -> Sequence[tuple[_Ending, Change]]:
+        """Decide about each ending, and return those that there is something to commit for."""
         now = self._clock.now()
+        decided: list[tuple[_Ending, Change]] = []
         for ending in batch:
             change = self._decided(ending, now=now)
             if change is not None:
-                decided.append(ending)
-                changes.append(change)
-        if not changes:
-            return
-        era = self._era
-        answers = await sent(changes, send=self._commit)
+                decided.append((ending, change))
+        return decided
+
+    def _hear_all(
+        self, decided: Sequence[tuple[_Ending, Change]], answers: Sequence[CommitAnswer | Exception], era: int
+    ) -> None:
         if era != self._era:
             return
-        for ending, change, answer in zip(decided, changes, answers, strict=True):
+        for (ending, change), answer in zip(decided, answers, strict=True):
             try:
                 self._hear(ending, change, answer)
             except Exception as error:  # noqa: BLE001 - one that fails in an unknown way must not stop the others

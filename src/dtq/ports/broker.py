@@ -42,6 +42,7 @@ class Fetch(Struct, frozen=True, kw_only=True):
 
     ``faults`` names each priority that could not be read, with the reason; what others gave is in ``deliveries``.
     ``unreadable`` are the entries that were taken like a delivery, and whose task's record cannot be read.
+    ``answers`` has one for each change that was to be made before.
     """
 
     deliveries: Sequence[Delivery]
@@ -49,6 +50,7 @@ class Fetch(Struct, frozen=True, kw_only=True):
     paused: bool = False
     faults: Sequence[str] = ()
     unreadable: Sequence[UnreadableEntry] = ()
+    answers: Sequence[CommitAnswer] = ()
 
 
 class HeldLease(Struct, frozen=True, kw_only=True):
@@ -128,6 +130,7 @@ class WorkQueue(Protocol):
         limit: int,
         reap_idle: timedelta | None,
         held: Collection[Receipt] = (),
+        after: Sequence[Change] = (),
     ) -> Fetch:
         """Take up to *limit* entries for *worker*, from priority 9 down to 0, without waiting.
 
@@ -136,6 +139,9 @@ class WorkQueue(Protocol):
         now, even if it had handed that back. Entries of *held* that do not fit stay owned and are not returned. A
         paused queue gives nothing. A queue whose groups are lost is repaired. A record that cannot be read makes only
         its own entry unreadable, which counts toward *limit*.
+
+        The changes of *after* are made first, as by commit, and each that is made adds one to *limit*, which may begin
+        below zero. Their answers come whatever the sweep meets: where none can be made, that is a fault.
         """
         ...
 

@@ -12,7 +12,7 @@ from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
-from dtq.ports.answers import Admission, CommitAnswer, CreateAnswer
+from dtq.ports.answers import Admission, Applied, CommitAnswer, CreateAnswer
 from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, Recent
 
 
@@ -63,10 +63,13 @@ class MemoryBroker:
         limit: int,
         reap_idle: timedelta | None,
         held: Collection[Receipt] = (),
+        after: Sequence[Change] = (),
     ) -> Fetch:
-        fetched = deliveries.fetch(self._state, queue, worker=worker, limit=limit, reap_idle=reap_idle, held=held)
+        answers = commit_all(self._state, after)
+        room = max(0, limit + sum(isinstance(answer, Applied) for answer in answers))
+        fetched = deliveries.fetch(self._state, queue, worker=worker, limit=room, reap_idle=reap_idle, held=held)
         self._state.faults.before_reply()
-        return fetched
+        return replace(fetched, answers=answers)
 
     async def wait(self, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
         end = self._state.clock.monotonic() + timeout.total_seconds()

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from dtq.adapters.redis import ready, schedule, store
+from dtq.adapters.redis import ready, schedule, store, turn
 from dtq.adapters.redis.description import Forms
 from dtq.adapters.redis.link import Link
 from dtq.domain.admission import BrokerLimits
@@ -44,8 +44,12 @@ class RedisBroker:
         limit: int,
         reap_idle: timedelta | None,
         held: Collection[Receipt] = (),
+        after: Sequence[Change] = (),
     ) -> Fetch:
-        return await ready.fetch(self._link, queue, worker=worker, limit=limit, reap_idle=reap_idle, held=held)
+        sweep = ready.Sweep(queue=queue, worker=worker, limit=limit, reap_idle=reap_idle, held=held)
+        if after:
+            return await turn.fetch_after(self._link, self._forms, after, sweep)
+        return await ready.fetch(self._link, sweep)
 
     async def wait(self, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
         return await ready.wait(self._link, queue, worker=worker, timeout=timeout)

@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
-from dtq.adapters.redis.client import Rejected, Reply
+from dtq.adapters.redis.client import Argument, Rejected, Reply
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
 from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
 from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
@@ -34,34 +35,46 @@ HANDED_BACK: Final = timedelta(days=30)
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
 
 
-async def fetch(
-    link: Link,
-    queue: QueueName,
-    *,
-    worker: WorkerId,
-    limit: int,
-    reap_idle: timedelta | None,
-    held: Collection[Receipt],
-) -> Fetch:
-    """Take entries in one sweep, as the port promises."""
-    paused, entries, faults = await link.scripts.run(
-        FETCH,
-        keys=_fetched_keys(link.keys, queue),
-        arguments=(
+class Sweep(Struct, frozen=True, kw_only=True):
+    """What a worker asks for in one sweep, as the port has it."""
+
+    queue: QueueName
+    worker: WorkerId
+    limit: int
+    reap_idle: timedelta | None
+    held: Collection[Receipt]
+
+    def keys(self, names: Keyspace) -> Sequence[str]:
+        """Return the keys of fetch.lua."""
+        return _fetched_keys(names, self.queue)
+
+    def arguments(self, names: Keyspace) -> Sequence[Argument]:
+        """Return the arguments of fetch.lua."""
+        return (
             GROUP,
-            worker,
-            limit,
-            "" if reap_idle is None else milliseconds_text(reap_idle),
+            self.worker,
+            self.limit,
+            "" if self.reap_idle is None else milliseconds_text(self.reap_idle),
             BITE,
             MAX_BYTES,
-            queue,
-            link.keys.task_prefix,
+            self.queue,
+            names.task_prefix,
             SNAPSHOT_NAMES,
-            _held_by_band(queue, held),
+            _held_by_band(self.queue, self.held),
             *WAITING,
-        ),
-    )
-    deliveries, unreadable = _read(queue, entries)
+        )
+
+
+async def fetch(link: Link, sweep: Sweep) -> Fetch:
+    """Take entries in one sweep, as the port promises."""
+    found = await link.scripts.run(FETCH, keys=sweep.keys(link.keys), arguments=sweep.arguments(link.keys))
+    return fetched(link, sweep, found)
+
+
+def fetched(link: Link, sweep: Sweep, found: Reply) -> Fetch:
+    """Read what fetch.lua has found."""
+    paused, entries, faults = found
+    deliveries, unreadable = _read(sweep.queue, entries)
     return Fetch(
         deliveries=deliveries,
         now=link.clock.now(),

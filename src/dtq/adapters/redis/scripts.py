@@ -24,17 +24,22 @@ def script(text: str, *, name: str = "script") -> Script:
     return Script(name=name, text=text, digest=sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def _shipped(name: str, *, allow_oom: bool, called: str = "") -> Script:
-    """Read one of our scripts; *allow_oom* lets it run when memory is full."""
+def _shipped(name: str, *, allow_oom: bool, called: str = "", uses: Sequence[str] = ()) -> Script:
+    """Read one of our scripts, with those that it uses; *allow_oom* lets it run when memory is full."""
     first_line = "#!lua flags=allow-oom\n" if allow_oom else "#!lua\n"
-    text = first_line + files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
-    return script(text, name=called or name)
+    functions = [f"local function {used}(KEYS, ARGV)\n{_text(used)}end\n" for used in uses]
+    return script(first_line + "".join(functions) + _text(name), name=called or name)
+
+
+def _text(name: str) -> str:
+    return files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
 
 
 COMMIT: Final = _shipped("commit", allow_oom=True)
 ADMIT: Final = _shipped("commit", allow_oom=False, called="admit")
 """The same script, which a server without memory refuses before its first write."""
 FETCH: Final = _shipped("fetch", allow_oom=True)
+TURN: Final = _shipped("turn", allow_oom=True, uses=("commit", "fetch"))
 EXTEND: Final = _shipped("extend", allow_oom=True)
 TAKE_DUE: Final = _shipped("take_due", allow_oom=True)
 PEEK: Final = _shipped("peek", allow_oom=True)
@@ -42,7 +47,7 @@ SUSPECTS: Final = _shipped("suspects", allow_oom=True)
 RUN: Final = _shipped("run", allow_oom=True)
 PERMITS: Final = _shipped("permits", allow_oom=True)
 
-ALL: Final = (COMMIT, ADMIT, FETCH, EXTEND, TAKE_DUE, PEEK, SUSPECTS, RUN, PERMITS)
+ALL: Final = (COMMIT, ADMIT, FETCH, TURN, EXTEND, TAKE_DUE, PEEK, SUSPECTS, RUN, PERMITS)
 
 
 class Scripts:

@@ -1,6 +1,6 @@
 """Changes made real, and tasks read back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -40,6 +40,7 @@ CHUNK: Final = 500
 
 Answer = TypeVar("Answer")
 
+Act: TypeAlias = tuple[Move, Form[Move, Requirement]]
 _Plain: TypeAlias = Applied | Already | Conflict | Broken
 
 
@@ -49,13 +50,30 @@ async def create(
     """Bring tasks into being, as the port promises."""
     moves = [Move(admission.change, replaces=admission.replaces) for admission in admissions]
     acts = [(move, forms.of_admission(move, limits=limits)) for move in moves]
-    return await _send_all(link, acts, otherwise=partial(_not_admitted, limits=limits))
+    refused = partial(_not_admitted, limits=limits)
+    answers: list[CreateAnswer] = []
+    for envelope, batch in envelopes(acts, _fill):
+        answers += _understood(await link.send(envelope), batch, otherwise=refused)
+    return answers
 
 
 async def commit(link: Link, forms: Forms, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
     """Make changes real, as the port promises; with a new life among them, all of one trip need free memory."""
+    answers: list[CommitAnswer] = []
+    for envelope, acts in packed(forms, changes):
+        answers += understood(await link.send(envelope), acts)
+    return answers
+
+
+def packed(forms: Forms, changes: Sequence[Change]) -> Iterator[tuple[Envelope, Sequence[Act]]]:
+    """Put changes into as few envelopes as hold them, each returned with what it holds."""
     moves = [Move(change) for change in changes]
-    return await _send_all(link, [(move, forms.of_change(move)) for move in moves], otherwise=_refused)
+    return envelopes([(move, forms.of_change(move)) for move in moves], _fill)
+
+
+def understood(replies: Sequence[Reply], acts: Sequence[Act]) -> Sequence[CommitAnswer]:
+    """Read the answers of commit.lua to changes."""
+    return _understood(replies, acts, otherwise=_refused)
 
 
 async def load(link: Link, task_id: TaskId) -> Task | None:
@@ -150,18 +168,17 @@ def readable(values: Values, *, task_id: str, payload: str | None = None) -> Tas
         return None
 
 
-async def _send_all(
-    link: Link,
+def _understood(
+    replies: Sequence[Reply],
     acts: Sequence[tuple[Move, Form[Move, Meaning]]],
     *,
     otherwise: Callable[[Reply, Move, Sequence[Meaning]], Answer],
 ) -> list[_Plain | Answer]:
-    """Have acts made; *otherwise* reads the answer of one that a guard refused, by the meanings of its guards."""
-    answers: list[_Plain | Answer] = []
-    for envelope, batch in envelopes(acts, _fill):
-        for reply, (move, form) in zip(await link.send(envelope), batch, strict=True):
-            answers.append(_plain(reply, move) or otherwise(reply, move, form.meanings))
-    return answers
+    """Read the answers to acts; *otherwise* reads that of one that a guard refused, by the meanings of its guards."""
+    return [
+        _plain(reply, move) or otherwise(reply, move, form.meanings)
+        for reply, (move, form) in zip(replies, acts, strict=True)
+    ]
 
 
 def _fill(envelope: Envelope, act: tuple[Move, Form[Move, Meaning]]) -> None:

@@ -10,12 +10,15 @@ from msgspec import Struct
 from dtq.application.hand_back import HandBack
 from dtq.application.in_flight import InFlight
 from dtq.application.leases import Leases
-from dtq.application.nudge import Nudge, StopSign
+from dtq.application.nudge import Nudge, StopSign, others_first
 from dtq.application.reaping import Reaping
 from dtq.application.set_aside import SetAside
+from dtq.application.settling import Settling
 from dtq.application.starting import Starting
 from dtq.application.tenure import Tenure
-from dtq.domain.task import QueueName, Receipt, WorkerId
+from dtq.domain.change import Change
+from dtq.domain.task import LeaseToken, QueueName, Receipt, WorkerId
+from dtq.ports.answers import Applied
 from dtq.ports.broker import Delivery, Fetch, WorkQueue
 from dtq.ports.environment import Clock
 from dtq.ports.events import Observer
@@ -37,6 +40,7 @@ class PollParts(Struct, frozen=True, kw_only=True):
     leases: Leases
     reaping: Reaping
     starting: Starting
+    settling: Settling
     hand_back: HandBack
     set_aside: SetAside
     tenure: Tenure
@@ -44,6 +48,14 @@ class PollParts(Struct, frozen=True, kw_only=True):
     stop: StopSign
     clock: Clock
     observer: Observer
+
+
+class _Swept(Struct, frozen=True):
+    """What a sweep brought, what of it is to be started, and whether it took all that it could have."""
+
+    fetched: Fetch
+    deliveries: Sequence[Delivery]
+    is_whole: bool
 
 
 class Poll:
@@ -67,17 +79,18 @@ class Poll:
 
     async def step(self) -> None:
         """Sweep once, start what that brings, and rest where it brings nothing. Raises WorkerReplaced."""
-        await self._parts.tenure.ensure()
-        if self._is_stranded or self._is_doubted:
-            self._is_doubted = False
-            self._is_stranded = True
-            await self._recover()
-        # whatever stops the sweep half-way leaves entries that are owned and not started
-        self._is_stranded = True
-        rest = await self._sweep()
-        self._is_stranded = False
-        if rest is not None and not self._parts.stop.is_raised():
-            await self._parts.nudge.wait(at_most=rest)
+        is_back_soon = False
+        try:
+            rest = await self._work()
+            if rest is not None and not self._parts.stop.is_raised():
+                if self._parts.in_flight.free or self._parts.settling.leases:
+                    # nobody comes soon to take them along
+                    self._parts.settling.go()
+                await self._parts.nudge.wait(at_most=rest)
+            is_back_soon = not self._parts.stop.is_raised()
+        finally:
+            if not is_back_soon:
+                self._parts.settling.go()
 
     async def finish(self) -> None:
         """Let the blocking read end, after the last step, and hand back whatever is owned and not being run."""
@@ -92,6 +105,20 @@ class Poll:
         """Let go of the blocking read: the worker ends now."""
         if self._waiting is not None:
             self._waiting.cancel()
+
+    async def _work(self) -> timedelta | None:
+        """Look at what is owned, if that is in doubt, and sweep; return what the sweep returns."""
+        await self._parts.tenure.ensure()
+        if self._is_stranded or self._is_doubted:
+            self._parts.settling.go()
+            self._is_doubted = False
+            self._is_stranded = True
+            await self._recover()
+        # whatever stops the sweep half-way leaves entries that are owned and not started
+        self._is_stranded = True
+        rest = await self._sweep()
+        self._is_stranded = False
+        return rest
 
     async def _recover(self) -> None:
         """Win back what is running, run what was started unheard, and hand back the rest of what is owned."""
@@ -110,40 +137,54 @@ class Poll:
         """Take and start work; return for how long to rest, or None where the next sweep is to follow at once."""
         parts = self._parts
         woken = self._woken()
-        room = parts.in_flight.free
+        room = parts.in_flight.free_without(parts.settling.leases)
         if room == 0 or parts.stop.is_raised():
             await parts.hand_back.give(woken)
             return _LONG
         is_reaping = parts.reaping.is_due
         if self._is_dry and not woken and not is_reaping:
             return self._await_work()
-        fetched, deliveries = await self._fetch(woken, room=room, is_reaping=is_reaping)
+        swept = await self._fetch(woken, is_reaping=is_reaping)
         if parts.stop.is_raised():
             # nothing starts any more: what was taken is handed back by finish()
             return None
         if woken:
-            taken = {one.receipt for one in deliveries}.union(one.receipt for one in fetched.unreadable)
+            taken = {one.receipt for one in swept.deliveries}.union(one.receipt for one in swept.fetched.unreadable)
             await parts.hand_back.give(set(woken).difference(taken))
-        await parts.starting.start(deliveries)
-        return self._next(fetched, is_reaping=is_reaping)
+        if swept.deliveries:
+            await parts.starting.start(swept.deliveries)
+            # what was started begins before this loop goes on, and what ends at once is taken along by the next fetch
+            await others_first()
+        return self._next(swept, is_reaping=is_reaping)
 
-    async def _fetch(
-        self, woken: Sequence[Receipt], *, room: int, is_reaping: bool
-    ) -> tuple[Fetch, Sequence[Delivery]]:
+    async def _fetch(self, woken: Sequence[Receipt], *, is_reaping: bool) -> _Swept:
         parts = self._parts
         asked_at = parts.clock.monotonic()
-        fetched = await parts.broker.fetch(
-            self._queue,
-            worker=self._worker,
-            limit=room,
-            reap_idle=parts.reaping.idle if is_reaping else None,
-            held=woken,
-        )
+        room = 0
+
+        async def send(ends: Sequence[Change]) -> Fetch:
+            nonlocal room
+            # each that is recorded makes room for one
+            limit = parts.in_flight.free_without(_leases(ends)) - len(ends)
+            fetched = await parts.broker.fetch(
+                self._queue,
+                worker=self._worker,
+                limit=limit,
+                reap_idle=parts.reaping.idle if is_reaping else None,
+                held=woken,
+                after=ends,
+            )
+            room = limit + sum(isinstance(answer, Applied) for answer in fetched.answers)
+            return fetched
+
+        parts.settling.wait(parts.nudge.give)
+        fetched = await parts.settling.take_along(send)
         parts.set_aside.add(fetched.unreadable)
+        is_whole = len(fetched.deliveries) + len(fetched.unreadable) < room
         deliveries = [one for one in fetched.deliveries if not parts.in_flight.owns(one.receipt)]
         if is_reaping:
             parts.reaping.done(
-                is_whole=len(fetched.deliveries) + len(fetched.unreadable) < room,
+                is_whole=is_whole,
                 has_found=bool(fetched.unreadable)
                 or any(one.task is not None and one.task.lease is not None for one in deliveries),
             )
@@ -151,10 +192,10 @@ class Poll:
             parts.observer.noticed("clock_jumped", queue=self._queue)
             # their owners may be alive, and only seem silent: they win these entries back by their next extension
             deliveries = [one for one in deliveries if one.task is None or one.task.lease is None]
-        return fetched, deliveries
+        return _Swept(fetched, deliveries, is_whole)
 
-    def _next(self, fetched: Fetch, *, is_reaping: bool) -> timedelta | None:
-        parts = self._parts
+    def _next(self, swept: _Swept, *, is_reaping: bool) -> timedelta | None:
+        parts, fetched = self._parts, swept.fetched
         if fetched.paused:
             parts.reaping.ask()
             return PAUSE
@@ -162,7 +203,7 @@ class Poll:
             parts.observer.noticed("sweep_incomplete", queue=self._queue, reason="; ".join(fetched.faults))
             self._is_doubted = True
             return None if fetched.deliveries else PAUSE
-        if fetched.deliveries or fetched.unreadable:
+        if fetched.deliveries or fetched.unreadable or not swept.is_whole:
             return None
         if not is_reaping:
             parts.reaping.ask()
@@ -190,3 +231,7 @@ class Poll:
         woken = waiting.result()
         self._is_dry = self._is_dry and not woken
         return woken
+
+
+def _leases(ends: Sequence[Change]) -> Sequence[LeaseToken]:
+    return [change.before.lease for change in ends if change.before is not None and change.before.lease is not None]

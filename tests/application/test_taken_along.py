@@ -1,0 +1,192 @@
+"""Ends that a fetch takes along: what waits for whom, and what becomes of it where that fetch fails."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dtq.adapters.memory.clock import settle
+from dtq.application.group_commit import MAX_BATCH
+from dtq.domain.change import Change
+from dtq.domain.errors import BrokerUnavailable
+from dtq.domain.status import TaskStatus
+from dtq.domain.task import Task
+from dtq.ports.answers import CommitAnswer, Conflict
+from dtq.ports.broker import Fetch
+from tests.application import handlers
+from tests.application.test_settling_together import Ward, applied
+from tests.application.world import World
+from tests.factories import a_fault, a_task
+
+S = TaskStatus
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Carrier:
+    """A fetch that takes ends along, and answers them as a test has it."""
+
+    def __init__(self, answer: Callable[[Change], CommitAnswer] = applied) -> None:
+        self.taken: list[Sequence[Change]] = []
+        self._answer = answer
+
+    async def fetch(self, changes: Sequence[Change]) -> Fetch:
+        self.taken.append(changes)
+        return Fetch(deliveries=(), now=NOW, answers=[self._answer(change) for change in changes])
+
+
+def a_waiting_ward() -> tuple[Ward, list[None]]:
+    """A ward whose ends wait to be taken along, and how often somebody was told of one."""
+    ward, told = Ward(), list[None]()
+    ward.settling.wait(lambda: told.append(None))
+    return ward, told
+
+
+async def test_what_ends_waits_for_whoever_comes_soon_and_tells_him() -> None:
+    ward, told = a_waiting_ward()
+
+    ended = ward.end_many(2)
+    await settle()
+
+    assert ([], [], 2) == (ward.broker.sizes, ward.over, len(told))
+    assert [task.lease for task in ended] == ward.settling.leases
+
+
+async def test_it_is_recorded_by_the_fetch_that_takes_it_along() -> None:
+    ward, _ = a_waiting_ward()
+    ended, carrier = ward.end_many(2), Carrier()
+
+    fetched = await ward.settling.take_along(carrier.fetch)
+
+    assert ([2], [], ended) == ([len(taken) for taken in carrier.taken], ward.broker.sizes, ward.over)
+    assert (2, 2, []) == (len(fetched.answers), ward.settling.tally.processed, ward.settling.leases)
+
+
+async def test_it_is_recorded_on_its_own_where_nobody_comes_after_all() -> None:
+    ward, told = a_waiting_ward()
+    ended = ward.end_many(2)
+
+    ward.settling.go()
+    ended += ward.end_many(1)
+    await settle()
+
+    assert (ended, 2) == (ward.over, len(told))
+
+
+async def test_a_fetch_takes_a_hundred_along_at_most() -> None:
+    ward, _ = a_waiting_ward()
+    ended, carrier = ward.end_many(MAX_BATCH + 1), Carrier()
+
+    await ward.settling.take_along(carrier.fetch)
+
+    assert ended[:MAX_BATCH] == ward.over
+    assert [ended[MAX_BATCH].lease] == ward.settling.leases
+
+
+async def test_what_has_moved_is_decided_again_and_waits_again() -> None:
+    ward, told = a_waiting_ward()
+    task = ward.end(a_task(status=S.RUNNING), a_fault())
+    found = a_task(task_id=task.task_id, status=S.RUNNING, lease=task.lease, cancel_requested=True)
+
+    await ward.settling.take_along(Carrier(lambda _: Conflict(found)).fetch)
+    assert ([], 2) == (ward.over, len(told))
+    second = Carrier()
+    await ward.settling.take_along(second.fetch)
+
+    assert ([S.CANCELLED], [task]) == ([change.after.status for change in second.taken[0]], ward.over)
+
+
+async def test_where_the_fetch_is_not_answered_it_is_recorded_later() -> None:
+    ward, _ = a_waiting_ward()
+    ended = ward.end_many(2)
+
+    async def fail(_: Sequence[Change]) -> Fetch:
+        raise BrokerUnavailable("down")
+
+    with pytest.raises(BrokerUnavailable):
+        await ward.settling.take_along(fail)
+    assert [] == ward.settling.leases
+    ward.settling.go()
+    await ward.clock.advance(timedelta(seconds=1))
+
+    assert ended == ward.over
+
+
+async def test_where_one_spoils_the_fetch_only_that_one_suffers() -> None:
+    bad = a_task(status=S.RUNNING)
+
+    def spoil(change: Change) -> CommitAnswer:
+        if change.after.task_id == bad.task_id:
+            raise ValueError("cannot be encoded")
+        return applied(change)
+
+    ward = Ward(*[spoil] * 4)
+    ward.settling.wait(lambda: None)
+    first, _, last = ward.end(a_task(status=S.RUNNING)), ward.end(bad), ward.end(a_task(status=S.RUNNING))
+
+    with pytest.raises(ValueError, match="encoded"):
+        await ward.settling.take_along(Carrier(spoil).fetch)
+    ward.settling.go()
+    await settle()
+
+    assert [first, bad, last] == ward.over
+    assert [first.task_id, last.task_id] == [change.after.task_id for change in ward.notes.changes]
+
+
+async def test_where_the_fetch_is_stopped_it_is_recorded_on_its_own() -> None:
+    ward, _ = a_waiting_ward()
+    ended = ward.end_many(1)
+
+    async def never(_: Sequence[Change]) -> Fetch:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    fetching = asyncio.create_task(ward.settling.take_along(never))
+    await settle()
+    fetching.cancel()
+    ward.settling.go()
+    await settle()
+
+    assert fetching.cancelled()
+    assert ended == ward.over
+
+
+async def test_what_was_let_go_of_while_it_was_taken_along_is_told_of_to_nobody() -> None:
+    ward, told = a_waiting_ward()
+    ward.end_many(1)
+
+    async def slowly(changes: Sequence[Change]) -> Fetch:
+        ward.settling.drop()
+        return await Carrier().fetch(changes)
+
+    await ward.settling.take_along(slowly)
+    assert ([], [], 1) == (ward.over, ward.notes.changes, len(told))
+
+
+async def running_task(world: World, task_type: str = "hold") -> Task:
+    task = await world.task(await world.submit(task_type))
+    await world.settle()
+    return task
+
+
+async def test_a_loop_that_cannot_fetch_keeps_no_end_from_being_recorded(world: World) -> None:
+    staff = await world.hire(concurrency=2)
+    task = await running_task(world)
+    staff.link.refuse("fetch", times=100)
+    await world.advance(1)
+
+    handlers.let_all_go()
+    await world.settle()
+
+    assert S.SUCCEEDED == await world.status(task.task_id)
+
+
+async def test_a_worker_without_an_empty_slot_records_ends_with_its_fetches(world: World) -> None:
+    staff = await world.hire(concurrency=1)
+    tasks = [await running_task(world), await running_task(world)]
+    staff.refuse_records_on_their_own()
+
+    handlers.let_all_go()
+    await world.settle()
+
+    assert [S.SUCCEEDED] * 2 == [await world.status(task.task_id) for task in tasks]
