@@ -16,7 +16,7 @@ from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
-from dtq.adapters.redis.shortened import NAMES, WAITING, waiting_task
+from dtq.adapters.redis.shortened import NAMES, SHORT_LOOK, waiting_task
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.wire import pairs
@@ -61,7 +61,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
             names.task_prefix,
             SNAPSHOT_NAMES,
             _held_by_band(self.queue, self.held),
-            *WAITING,
+            *SHORT_LOOK,
         )
 
 

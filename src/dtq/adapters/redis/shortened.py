@@ -16,18 +16,17 @@ from dtq.adapters.redis.codec import (
     task_of,
     version_of,
 )
-from dtq.domain.entry import FIELDS
+from dtq.domain.entry import FIELDS, UNSTARTED
 from dtq.domain.possible import impossibility
-from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 
-_QUEUED: Final = TaskStatus.QUEUED
-
-WAITING: Final = (_QUEUED.value, "0")
-"""The status and the attempts of a task that waits for its first start."""
+_STATUS, _ATTEMPT = UNSTARTED
 
 NAMES: Final = (*FIELDS, PAYLOAD)
 """The names of the fields of an entry, which one with a shortened record comes without."""
+
+SHORT_LOOK: Final = (_STATUS.value, str(_ATTEMPT), " ".join(NAMES))
+"""What fetch.lua compares records and entries with, beside each other."""
 
 _TOLD: Final = ("version", "created_at", "available_at", "metadata", "ttl_at")
 
@@ -47,8 +46,9 @@ def waiting_task(told: Sequence[Any], entry: Sequence[Any], *, entry_id: str) ->
             timeout=duration_of(timeout),
             created_at=created_at,
             available_at=created_at if available == created else moment_of(available),
-            status=_QUEUED,
+            status=_STATUS,
             payload=payload,
+            attempt=_ATTEMPT,
             metadata=metadata or "{}",
             idempotency_key=key or None,
             ttl_at=moment_of(expires) if expires else None,
@@ -60,7 +60,7 @@ def waiting_task(told: Sequence[Any], entry: Sequence[Any], *, entry_id: str) ->
     except SPOILED:
         pass
     # what is wrong is said by who reads whole records
-    status, attempt = WAITING
+    status, attempt, _ = SHORT_LOOK
     found = dict(zip(NAMES, entry, strict=True)) | dict(zip(_TOLD, told, strict=True))
     found |= {"entry_id": entry_id, "status": status, "attempt": attempt}
     return task_of([found.get(name) for name in SNAPSHOT], task_id=found["task_id"], payload=found[PAYLOAD])
