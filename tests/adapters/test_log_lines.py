@@ -78,9 +78,7 @@ def around(line: Mapping[str, object]) -> dict[str, object]:
 
 def test_a_line_of_a_handler_in_a_thread_names_its_task(log: Log) -> None:
     with ThreadPoolExecutor(max_workers=1) as pool:
-        # as an attempt calls it
-        said = pool.submit(copy_context().run, function_of("say"), {"word": "hello"}, context())
-        assert "said" == said.result()
+        assert "said" == pool.submit(copy_context().run, function_of("say"), {"word": "hello"}, context()).result()
         left_behind = pool.submit(get_contextvars).result()
 
     assert [AROUND, AROUND] == [around(line) for line in log.lines]
@@ -92,12 +90,10 @@ async def test_lines_of_handlers_that_run_together_name_each_its_own_task(log: L
     function = function_of("say.async")
     ids = [TaskId(f"{number:032}") for number in range(3)]
 
-    contexts = [replace(context(), task_id=one) for one in ids]
+    async def run(one: TaskId) -> None:
+        await function({"word": one}, replace(context(), task_id=one))
 
-    async def run(one: TaskContext) -> None:
-        await function({"word": one.task_id}, one)
-
-    await asyncio.gather(*[asyncio.create_task(run(one)) for one in contexts])
+    await asyncio.gather(*map(run, ids))
 
     said = {(line["task_id"], line["word"]) for line in log.lines if "word" in line}
     assert {(one, one) for one in ids} == said

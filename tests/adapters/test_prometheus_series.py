@@ -3,6 +3,9 @@
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Thread
+
+from msgspec.structs import replace
 
 from dtq.adapters.prometheus import Role
 from dtq.domain.outcome import Succeeded
@@ -35,6 +38,23 @@ def test_what_threads_count_together_is_counted_once_while_it_is_scraped() -> No
     assert {("commit", "ok"): each * threads} == shown.of("dtq_redis_operations_total")
     assert {(QUEUE, TASK_TYPE): each * threads} == shown.of("dtq_tasks_succeeded_total")
     assert {(QUEUE, TASK_TYPE): each * threads} == shown.of("dtq_task_execution_seconds_count")
+
+
+def test_what_speaks_in_the_midst_of_a_count_is_counted_too() -> None:
+    metrics = metrics_of(Role.WORKER)
+
+    class Speaking(timedelta):
+        def total_seconds(self) -> float:
+            metrics.observer.operation("commit", "ok")
+            return 1.0
+
+    change = replace(finished(Succeeded(result="1")), ran=Speaking(seconds=1))
+    counting = Thread(target=metrics.observer.committed, args=[change], daemon=True)
+    counting.start()
+    counting.join(timeout=10)
+
+    assert not counting.is_alive()
+    assert {("commit", "ok"): 1} == scraped(metrics).of("dtq_redis_operations_total")
 
 
 def test_kinds_of_step_that_count_in_one_series_are_added_up() -> None:

@@ -256,3 +256,11 @@ async def test_a_start_in_a_paused_queue_is_handed_back(desk: Desk) -> None:
     await desk.start(lambda change: Refused(requirement=Requirement.UNPAUSED, task=change.before))
 
     assert (1, [], 1) == (len(desk.sent), desk.run, desk.handed_back)
+
+
+async def test_a_start_that_stopped_half_way_and_then_moved_is_decided_anew(desk: Desk) -> None:
+    await desk.start(broken, moved, applied)
+
+    assert desk.sent[0] is desk.sent[1]
+    assert [desk.sent[2].after] == [task for task, _ in desk.run]
+    assert desk.sent[1].after.version != desk.sent[2].after.version

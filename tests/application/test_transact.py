@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dtq.application.transact import Settled, Vanished, transact
+from dtq.application.transact import MAX_REPEATS, Settled, Step, Vanished, transact
 from dtq.domain.change import Change, Requirement
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown
@@ -118,3 +118,14 @@ async def test_what_cannot_be_repeated_is_unknown_only_where_it_stopped_half_way
         await transact(a_task(), decide=decide, commit=script.commit)
 
     assert expected is type(caught.value)
+
+
+def test_each_decision_has_repeats_of_its_own() -> None:
+    step = Step(a_task())
+    for _ in range(2):
+        change = decide(step.task)
+        assert isinstance(change, Change)
+        step.decided(change)
+        for _ in range(MAX_REPEATS - 1):
+            assert step.hear(Broken("half-way"), change=change) is None
+        assert step.hear(Conflict(a_task()), change=change) is None

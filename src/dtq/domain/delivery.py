@@ -17,7 +17,7 @@ from dtq.domain.lifecycle import expire, is_expired
 from dtq.domain.outcome import AttemptResult, Failed, Outcome, Succeeded, worker_lost
 from dtq.domain.retry import RetryPolicy, delay_after
 from dtq.domain.status import TERMINAL, TaskStatus
-from dtq.domain.task import AttemptRecord, LeaseToken, Receipt, Task, Version, WorkerId
+from dtq.domain.task import AttemptRecord, Failure, LeaseToken, Receipt, Task, Version, WorkerId
 
 # named here, since to look up a member of an enumeration takes longer than to compare it
 _QUEUED: Final = TaskStatus.QUEUED
@@ -97,7 +97,7 @@ def _run(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change:
     lost = worker_lost() if task.status is _RUNNING else None
     history = task.history
     if lost is not None:
-        history += (_record(task, now=now, outcome=lost),)
+        history += (_record(task, now=now, failure=lost.failure),)
     after = replace(
         task,
         status=_RUNNING,
@@ -164,29 +164,30 @@ def _ended(
     delay: timedelta | None = None,
 ) -> Task:
     """Close the attempt that was running: its record goes to the history, its lease and entry end."""
+    failure = outcome.failure if isinstance(outcome, Failed) else None
     return replace(
         task,
         status=status,
         available_at=task.available_at if delay is None else now + delay,
         finished_at=now,
         duration=None if task.started_at is None else now - task.started_at,
-        failure=outcome.failure if isinstance(outcome, Failed) else task.failure,
+        failure=task.failure if failure is None else failure,
         retry_delay=task.retry_delay if delay is None else delay,
         result_truncated=outcome.truncated if isinstance(outcome, Succeeded) else task.result_truncated,
-        history=(*task.history, _record(task, now=now, outcome=outcome, delay=delay)),
+        history=(*task.history, _record(task, now=now, failure=failure, delay=delay)),
         entry_id=None,
         lease=None,
         version=token,
     )
 
 
-def _record(task: Task, *, now: datetime, outcome: Outcome | None, delay: timedelta | None = None) -> AttemptRecord:
+def _record(task: Task, *, now: datetime, failure: Failure | None, delay: timedelta | None = None) -> AttemptRecord:
     return AttemptRecord(
         attempt=task.attempt,
         started_at=task.started_at,
         finished_at=now,
         worker_id=task.worker_id,
-        failure=outcome.failure if isinstance(outcome, Failed) else None,
+        failure=failure,
         retry_delay=delay,
     )
 

@@ -57,6 +57,9 @@ FIELDS: Final = (
 )
 """The names of an entry's fields, in their order."""
 
+UNSTARTED: Final = (TaskStatus.QUEUED, 0)
+"""The status of a task that waits for its first start, and how many attempts it has begun."""
+
 
 def entry_fields(task: Task) -> dict[str, str]:
     """Return the fields of a new stream entry of *task*; ``attempt`` is the number that this delivery will run as."""

@@ -105,6 +105,12 @@ def test_a_change_writes_nothing_that_stayed() -> None:
     assert ["attempt", "2", "version", "new"] == written(task, replace(task, attempt=2, version="new"))
 
 
+def test_a_new_record_says_nothing_of_what_has_not_happened() -> None:
+    unsaid = {"cancel_requested", "result_truncated", "history", "previous_attempts", "discarded"}
+
+    assert pairs(written(None, a_task())).keys().isdisjoint({*unsaid, "previous_attempts_dropped"})
+
+
 def test_the_payload_is_not_among_the_fields() -> None:
     assert "payload" not in pairs(written(None, a_task(payload='{"secret": 1}')))
 

@@ -1,5 +1,7 @@
 """What happens between two trips of one call, and calls that need more than one trip."""
 
+import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -37,3 +39,17 @@ async def test_of_many_leases_each_is_extended(schema: Schema, monkeypatch: pyte
     reports = await schema.harness.backend.broker.extend([held_lease(task) for task in tasks], worker=WORKER)
 
     assert [(task.lease, True) for task in tasks] == [(one.lease, one.kept) for one in reports]
+
+
+async def test_a_wait_whose_streams_are_deleted_goes_on_with_new_ones(schema: Schema) -> None:
+    await schema.harness.backend.queues.register(QUEUE)
+    waiting = asyncio.ensure_future(
+        schema.harness.backend.broker.wait(QUEUE, worker=WORKER, timeout=timedelta(seconds=20))
+    )
+    while "cmd=xreadgroup" not in await schema.call("CLIENT", "LIST"):
+        assert not waiting.done()
+
+    await schema.call("DEL", *schema.keys.streams(QUEUE))
+    task = await submit(schema.harness)
+
+    assert [task.receipt] == list(await waiting)

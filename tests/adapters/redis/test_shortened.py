@@ -144,6 +144,7 @@ async def test_an_entry_with_a_field_twice_changes_nothing_of_what_is_stored(sch
 
 async def test_an_entry_that_names_two_tasks_brings_none_of_another(schema: Schema) -> None:
     task, other = await submit(schema.harness), await submit(schema.harness, priority=0)
+    await schema.call("XTRIM", schema.keys.stream(other.queue, other.priority), "MAXLEN", 0)
     ((_, fields),) = await schema.entries(schema.keys.stream(task.queue, task.priority))
     await schema.call("HSET", schema.keys.task(other.task_id), "task_id", task.task_id)
     await _added(schema, task, [*(text for pair in fields.items() for text in pair), "task_id", other.task_id])

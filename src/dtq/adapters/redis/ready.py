@@ -16,7 +16,7 @@ from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.queues import register
 from dtq.adapters.redis.scripts import EXTEND, FETCH
-from dtq.adapters.redis.shortened import WAITING, is_short, named, waiting_task
+from dtq.adapters.redis.shortened import NAMES, SHORT_LOOK, waiting_task
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.wire import pairs
@@ -61,7 +61,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
             names.task_prefix,
             SNAPSHOT_NAMES,
             _held_by_band(self.queue, self.held),
-            *WAITING,
+            *SHORT_LOOK,
         )
 
 
@@ -95,8 +95,8 @@ def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery
     for band, entry_id, entry, values, marked in entries:
         receipt = Receipt(queue, BANDS[band - 1], entry_id)
         try:
-            if is_short(values):
-                fields = named(entry)
+            if len(entry) == len(NAMES):
+                fields = dict(zip(NAMES, entry, strict=True))
                 task = waiting_task(values, entry, entry_id=entry_id)
             else:
                 fields = pairs(entry)

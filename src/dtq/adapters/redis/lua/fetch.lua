@@ -5,7 +5,8 @@
 -- ARGV[5]  entries of one bite, [6] bytes after which no further bite is taken, [7] queue,
 -- ARGV[8]  what the key of a task's record begins with,
 -- ARGV[9]  the fields of a snapshot (msgpack), [10] ids that the worker holds already, one list a band (msgpack), '' none,
--- ARGV[11] the status and [12] the attempts of a task that waits for its first start
+-- ARGV[11] the status and [12] the attempts of a task that waits for its first start,
+-- ARGV[13] the names of the fields of an entry, in their order
 -- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked}, with the
 --          reason in place of a snapshot that cannot be had. Where the short look is enough, fields are the entry's
 --          values alone, and of the snapshot comes what they do not say. A fault is {band, reason}. A band that fails
@@ -34,10 +35,10 @@ local function short_look(id, entry)
   end
 end
 
+-- Whoever adds an entry by hand may give it other fields, or the same in another order.
 local function is_usual(entry)
-  return #entry == 18 and entry[1] == 'task_id' and entry[3] == 'queue' and entry[5] == 'task_type'
-    and entry[7] == 'attempt' and entry[9] == 'max_attempts' and entry[11] == 'priority' and entry[13] == 'timeout_ms'
-    and entry[15] == 'idempotency_key' and entry[17] == 'payload'
+  return #entry == 18 and entry[1] .. ' ' .. entry[3] .. ' ' .. entry[5] .. ' ' .. entry[7] .. ' ' .. entry[9] .. ' '
+    .. entry[11] .. ' ' .. entry[13] .. ' ' .. entry[15] .. ' ' .. entry[17] == ARGV[13]
 end
 
 local function add(band, entry)
