@@ -118,7 +118,6 @@ class Attempt:
                 # each beat reports a request again; a second cancellation would cut the clean-up of the first
                 return
             self._runner.cancel()
-            self._runner.add_done_callback(self._end_unbegun)
             self._grace = self._clock.call_later(SWALLOW_GRACE, self._give_up)
         elif reason is not StopReason.CANCEL:
             # a thread cannot be stopped: its slot stays taken; after a cancel its end is waited for
@@ -136,6 +135,7 @@ class Attempt:
         """Begin to run an async handler, in a task of its own."""
         self._arm(self._clock.monotonic())
         self._runner = self._loop.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
+        self._runner.add_done_callback(self._end_unbegun)
 
     def run_sync(self, handler: Handler, payload: object, *, pool: ThreadPoolExecutor) -> None:
         """Begin to run a sync handler in a thread of *pool*."""
