@@ -20,8 +20,8 @@ CEILINGS: Final[Mapping[str, Mapping[str, float]]] = {
     "drain at 10": {"calls": 325, "trips": 0.36, "bytes": 1650, "commands": 17.5},
     "drain at 100": {"calls": 285, "trips": 0.06, "bytes": 1300, "commands": 15.5},
     # of a task that AsyncClient submits straight to the broker
-    "submit": {"calls": 250, "trips": 1.0, "bytes": 2400, "commands": 21.0},
-    "batch": {"calls": 130, "trips": 0.01, "bytes": 860, "commands": 10.5},
+    "submit": {"calls": 236, "trips": 1.0, "bytes": 2250, "commands": 21.0},
+    "batch": {"calls": 125, "trips": 0.01, "bytes": 840, "commands": 10.5},
     # of a second in which a worker has nothing to do
     "idle": {"calls": 1000, "trips": 7.5, "bytes": 2000, "commands": 14.0},
 }
