@@ -167,7 +167,19 @@ async def test_a_handler_knows_its_attempt(world: World) -> None:
     assert 3.0 == (context.deadline - world.clock.now()).total_seconds()
 
 
-async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_same() -> None:
+def stop_by_request(attempt: Attempt) -> None:
+    attempt.stop(StopReason.CANCEL)
+
+
+def cancel_as_a_stranger(_: Attempt) -> None:
+    (handler,) = [task for task in asyncio.all_tasks() if task.get_name().startswith("handler-")]
+    handler.cancel()
+
+
+@pytest.mark.parametrize("stop", [stop_by_request, cancel_as_a_stranger])
+async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_same(
+    stop: Callable[[Attempt], None],
+) -> None:
     handlers.forget_all()
     clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
     rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
@@ -175,7 +187,7 @@ async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_sam
     executor = Executor(REGISTRY, clock=clock, pool=pool, rules=rules)
     attempt = hearing.begin(executor, a_task(task_type="note"))
 
-    attempt.stop(StopReason.CANCEL)
+    stop(attempt)
     await settle()
 
     assert hearing.ended.is_set()

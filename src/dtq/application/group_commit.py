@@ -55,12 +55,14 @@ class GroupCommit(Generic[Item, Answer]):
         """
         self._is_under_way = True
         try:
-            (answer,) = await together((item,), send=self._send)
-            return answer
+            (answer,) = await sent((item,), send=self._send)
         finally:
             self._is_under_way = False
             if self._waiting:
                 self._begin()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def one(self, item: Item) -> Answer:
         """Send *item* and return its answer, or raise what its request raised.

@@ -73,10 +73,10 @@ class Patience:
 
     async def _in_turn(self, group: GroupCommit[Item, T], item: Item) -> T:
         """Do as once does, without a task of its own: who waits for a turn ends as soon as he is told to."""
-        self._refuse_without_time()
+        left = self._time_left()
         if not group.may_go_alone:
             return await self._answer_of(group, group.ask(item))
-        with _Alarm(self._clock, within=timedelta(seconds=self._left())):
+        with _Alarm(self._clock, within=left):
             return await group.alone(item)
 
     async def _answer_of(self, group: GroupCommit[Item, T], asked: "asyncio.Future[T]") -> T:
@@ -107,7 +107,7 @@ class Patience:
 
     async def once(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
         """Return what *call*, which must not be repeated, returns. Raises as write does."""
-        self._refuse_without_time()
+        left = self._time_left()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         request = loop.create_task(_carried_out(call, answer))
@@ -117,7 +117,7 @@ class Patience:
             request.cancel()
             farewell.append(self._clock.call_later(FAREWELL, partial(_fail, answer, no_answer())))
 
-        timer = self._clock.call_later(timedelta(seconds=self._left()), end)
+        timer = self._clock.call_later(left, end)
         try:
             return await answer
         finally:
@@ -125,9 +125,12 @@ class Patience:
                 one.cancel()
             request.cancel()
 
-    def _refuse_without_time(self) -> None:
-        if self._left() <= 0:
+    def _time_left(self) -> timedelta:
+        """Return how much time a call that begins now may take. Raises BrokerUnavailable where there is none."""
+        left = self._left()
+        if left <= 0:
             raise BrokerUnavailable("no time was left to ask the broker")
+        return timedelta(seconds=left)
 
     def _left(self) -> float:
         return self._ends_at - self._clock.monotonic()

@@ -1,11 +1,10 @@
 """The server's time, kept by what its replies say against the host's monotonic clock."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from dtq.adapters.system import SystemClock
 from dtq.domain.entry import moment
-from dtq.ports.environment import Clock, Timer
+from dtq.ports.environment import Clock
 
 
 class RedisClock:
@@ -15,6 +14,7 @@ class RedisClock:
         self._host = host or SystemClock()
         self.monotonic = self._host.monotonic
         """The host's own, handed on as it is: it is asked several times a task."""
+        self.call_later = self._host.call_later
         self._offset: float | None = None
 
     def learn(self, server: float, *, sent: float, received: float) -> None:
@@ -34,6 +34,3 @@ class RedisClock:
 
     async def sleep(self, duration: timedelta) -> None:
         await self._host.sleep(duration)
-
-    def call_later(self, delay: timedelta, callback: Callable[[], None]) -> Timer:
-        return self._host.call_later(delay, callback)
