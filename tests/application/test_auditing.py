@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from dtq.application.audit import WITHIN
+from dtq.application.patience import FAREWELL
 from dtq.domain.audit import DONE
-from dtq.domain.errors import BrokerUnavailable, CancelRequested, DtqError, InvalidRequest, QueueFull
+from dtq.domain.errors import BrokerUnavailable, CancelRequested, DtqError, InvalidRequest, QueueFull, TaskNotFound
 from dtq.domain.status import TaskStatus
 from tests.application.link import Loss
 from tests.application.world import MAX_QUEUES, World
@@ -159,3 +161,12 @@ async def test_a_queue_that_nobody_knows_can_be_paused_while_there_is_room(world
 async def test_a_bad_limit_is_refused(world: World, limit: int) -> None:
     with pytest.raises(InvalidRequest, match="limit"):
         await world.trail.recent(limit=limit)
+
+
+async def test_a_refusal_waits_no_longer_for_its_entry_than_it_may(world: World) -> None:
+    world.link.stall("record")
+    refused = asyncio.ensure_future(world.tasks.cancel(UNKNOWN, by=OPERATOR))
+
+    await world.advance((WITHIN + FAREWELL).total_seconds())
+
+    assert isinstance(refused.exception(), TaskNotFound)

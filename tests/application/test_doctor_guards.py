@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.adapters.system import UuidIds
-from dtq.application import reports, rounds
+from dtq.application import doctor, reports, rounds
 from dtq.application.reaping import HANDED_BACK
 from dtq.application.reports import MOST_DENIED, Report
 from dtq.application.rounds import REST, SECOND_LOOK
@@ -235,3 +235,24 @@ async def test_what_cannot_be_audited_is_the_last_repair_of_any_kind(monkeypatch
     assert [lock.name] == repaired
     assert [(Kind.LOCK, 0, 1), (Kind.ETERNAL, 0, 1)] == [(one.kind, one.repaired, one.left) for one in groups]
     assert (UNRECORDED,) == groups[1].reasons
+
+
+async def test_a_repair_of_many_rests_in_between(clinic: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "BATCH", 2)
+    for _ in range(5):
+        await clinic.homeless()
+    examined, inner, rests = clinic.doctor.examine, clinic.clock.sleep, list[timedelta]()
+
+    async def sleep(duration: timedelta) -> None:
+        rests.append(duration)
+        await inner(duration)
+
+    monkeypatch.setattr(clinic.clock, "sleep", sleep)
+    looking = asyncio.ensure_future(examined())
+    while not looking.done():
+        await clinic.clock.advance(SECOND_LOOK)
+    of_the_round = rests.count(REST)
+    rests.clear()
+    await clinic.repaired()
+
+    assert of_the_round + 2 == rests.count(REST)

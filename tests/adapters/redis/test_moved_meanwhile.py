@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from dtq.adapters.redis import ready
+from dtq.adapters.redis import ready, store
+from dtq.domain.status import TaskStatus
 from tests.adapters.redis.schema import Schema
-from tests.contract.steps import held_lease, run, seconds, submit
+from tests.contract.steps import cancel, held_lease, run, seconds, submit
 from tests.factories import QUEUE, WORKER
 
 
@@ -53,3 +54,22 @@ async def test_a_wait_whose_streams_are_deleted_goes_on_with_new_ones(schema: Sc
     task = await submit(schema.harness)
 
     assert [task.receipt] == list(await waiting)
+
+
+async def test_a_task_that_changes_while_a_list_is_made_is_not_listed_as_what_it_was(
+    schema: Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness, looks = schema.harness, store._records  # noqa: SLF001 - the moment between two looks
+    task = await submit(harness)
+
+    async def look_and_cancel(link: Any, ids: Any, fields: Any) -> Any:
+        found = await looks(link, ids, fields)
+        if fields == ("queue", "status"):
+            await cancel(harness, task)
+        return found
+
+    monkeypatch.setattr(store, "_records", look_and_cancel)
+
+    recent = await harness.backend.broker.recent(queue=None, status=TaskStatus.QUEUED, limit=9)
+
+    assert ([], 0) == (list(recent.tasks), recent.unreadable)
