@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import NoReturn
@@ -10,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.adapters.memory.clock import settle
-from dtq.application.execution import ExecutionRules, Executor, StopReason
+from dtq.application.execution import Attempt, ExecutionRules, Executor, StopReason
 from dtq.application.results import outcome_of
 from dtq.domain.outcome import Failed, Succeeded
 from dtq.domain.status import TaskStatus
