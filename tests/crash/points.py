@@ -59,7 +59,7 @@ POINTS = (
         name="read",
         scene=scenes.RUN,
         word=FETCH.digest.encode(),
-        commands=_commands("exists xreadgroup sismember"),
+        commands=_commands("exists xreadgroup"),
         is_single=True,
         outcomes={
             **_calm(Outcome()),
@@ -154,7 +154,7 @@ POINTS = (
         name="take over",
         scene=scenes.TAKE_OVER,
         word=f"\r\n{VISIBILITY_MS}\r\n".encode(),
-        commands=_commands("exists xpending xclaim xreadgroup sismember"),
+        commands=_commands("exists xpending xclaim xreadgroup"),
         is_single=True,
         outcomes={
             **_calm(Outcome(attempt=2, starts=(1, 2))),

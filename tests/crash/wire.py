@@ -47,7 +47,7 @@ def read(message: bytes) -> Request:
 def commands_of_script(name: str) -> frozenset[str]:
     """Return every command that a script's text may run."""
     text = next(known.text for known in ALL if known.name == name)
-    return frozenset(word.lower() for word in re.findall(r"(?:redis\.p?call|try)\('([A-Z]+)'", text))
+    return frozenset(word.lower() for word in re.findall(r"(?:redis\.p?call|\bcall|try)\('([A-Z]+)'", text))
 
 
 def _words(message: bytes) -> list[bytes]:

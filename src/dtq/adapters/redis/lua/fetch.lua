@@ -8,9 +8,9 @@
 -- ARGV[11] the status and [12] the attempts of a task that waits for its first start,
 -- ARGV[13] the names of the fields of an entry, in their order
 -- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked}, with the
---          reason in place of a snapshot that cannot be had. Where the short look is enough, fields are the entry's
---          values alone, and of the snapshot comes what they do not say. A fault is {band, reason}. A band that fails
---          leaves what the others gave.
+--          reason in place of a snapshot that cannot be had; marks are read only where there is no record. Where the
+--          short look is enough, fields are the entry's values alone, and of the snapshot comes what they do not say. A
+--          fault is {band, reason}. A band that fails leaves what the others gave.
 
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
@@ -30,7 +30,7 @@ local function short_look(id, entry)
   if found[6] == id and found[7] == entry[2] and found[8] == entry[4] and found[9] == entry[6] and found[10] == entry[10]
     and found[11] == entry[12] and found[12] == entry[14] and (found[13] or '') == entry[16]
     and found[14] == ARGV[11] and found[15] == ARGV[12] and (found[1] or '') ~= '' and found[2] and found[3] and found[4]
-    and call('HLEN', key) == 15 + (found[5] and 1 or 0) + (found[13] and 1 or 0) then
+    and try('HLEN', key) == 15 + (found[5] and 1 or 0) + (found[13] and 1 or 0) then
     return {found[1], found[2], found[3], found[4], found[5]}
   end
 end
@@ -60,7 +60,9 @@ local function add(band, entry)
   -- a key of another type spoils its own entry only: the reason stands where the snapshot would
   local record = try('HMGET', prefix .. task_id, unpack(cmsgpack.unpack(ARGV[9])))
   record = record.err or record
-  entries[#entries + 1] = {band, id, fields, record, call('SISMEMBER', KEYS[bands + 2], task_id)}
+  local is_gone = type(record) == 'table' and (record[1] or '') == ''
+  local marked = is_gone and call('SISMEMBER', KEYS[bands + 2], task_id) or 0
+  entries[#entries + 1] = {band, id, fields, record, marked}
 end
 
 local function wanted()
