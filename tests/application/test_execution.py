@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import NoReturn
@@ -11,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.adapters.memory.clock import settle
-from dtq.application.execution import Attempt, ExecutionRules, Executor, StopReason
+from dtq.application.execution import ExecutionRules, Executor, StopReason
 from dtq.application.results import outcome_of
 from dtq.domain.outcome import Failed, Succeeded
 from dtq.domain.status import TaskStatus
@@ -168,19 +167,8 @@ async def test_a_handler_knows_its_attempt(world: World) -> None:
     assert 3.0 == (context.deadline - world.clock.now()).total_seconds()
 
 
-def stop_by_request(attempt: Attempt) -> None:
-    attempt.stop(StopReason.CANCEL)
-
-
-def cancel_as_a_stranger(_: Attempt) -> None:
-    (handler,) = [task for task in asyncio.all_tasks() if task.get_name().startswith("handler-")]
-    handler.cancel()
-
-
-@pytest.mark.parametrize("stop", [stop_by_request, cancel_as_a_stranger])
-async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_same(
-    stop: Callable[[Attempt], None],
-) -> None:
+@pytest.mark.parametrize("is_stranger", [False, True])
+async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_same(*, is_stranger: bool) -> None:
     handlers.forget_all()
     clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
     rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
@@ -188,7 +176,10 @@ async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_sam
     executor = Executor(REGISTRY, clock=clock, pool=pool, rules=rules)
     attempt = hearing.begin(executor, a_task(task_type="note"))
 
-    stop(attempt)
+    if is_stranger:
+        next(one for one in asyncio.all_tasks() if one.get_name().startswith("handler-")).cancel()
+    else:
+        attempt.stop(StopReason.CANCEL)
     await settle()
 
     assert hearing.ended.is_set()
