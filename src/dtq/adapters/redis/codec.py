@@ -143,11 +143,19 @@ _NO_SUCH: Final[Mapping[str, str]] = {
 
 _READERS: Final = tuple((attribute, read) for attribute, (_, _, read) in _FIELDS.items())
 _POSITIONS: Final = range(len(Task.__struct_fields__))
-_SUPPOSED: Final = tuple(
-    None if field.required or field.default or field.name == "attempt" else field.default
-    for field in msgspec.structs.fields(Task)
+_LEFT_OUT: Final = frozenset(
+    {
+        "cancel_requested",
+        "result_truncated",
+        "history",
+        "previous_attempts",
+        "previous_attempts_dropped",
+        "discarded",
+    }
 )
-"""What a new record need not say: that something is empty, zero or false. The contract wants every record's attempt."""
+"""What a new record does not have while it is at its default, as which a missing field is read."""
+
+_NOTHING: Final = tuple(field.default if field.name in _LEFT_OUT else None for field in msgspec.structs.fields(Task))
 
 
 def _of_failure(name: str, write: Callable[[Any], str]) -> Callable[[Failure], str]:
@@ -227,8 +235,11 @@ def _shown(text: str) -> str:
 
 
 def compared(before: Task | None, after: Task) -> bytes:
-    """Tell of each attribute whether it is another one in *after*, or without *before* than what readers suppose."""
-    return bytes(map(is_not, astuple(after), _SUPPOSED if before is None else astuple(before)))
+    """Tell of each attribute whether it is another one in *after*; without *before*, whether it has to be written.
+
+    Where nothing is stored yet, what a missing field is read as is left out.
+    """
+    return bytes(map(is_not, astuple(after), _NOTHING if before is None else astuple(before)))
 
 
 class ChangedFields:
