@@ -95,7 +95,9 @@ def without_uvloop(folder: Path) -> dict[str, str]:
     """Settings of a process that finds no uvloop."""
     (folder / "hidden").mkdir()
     (folder / "hidden" / "uvloop.py").write_text("raise ImportError('hidden by a test')\n")
-    return {"PYTHONPATH": f"{folder / 'hidden'}:{ROOT}"}
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(folder / "hidden"), str(ROOT), os.environ.get("PYTHONPATH"))))
+    }
 
 
 def half_a_request(api: Api) -> socket.socket:
