@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dtq.adapters.redis.codec import SNAPSHOT, UnreadableRecord, task_of
+from dtq.adapters.redis.codec import SNAPSHOT, VERSION, UnreadableRecord, task_of
 from dtq.adapters.redis.wire import (
     audit_entry,
     audit_fields,
@@ -122,8 +122,8 @@ def test_a_record_is_read_as_the_task_after_its_last_change(before: Task, after:
 
 
 @given(task=tasks)
-def test_of_a_change_only_what_it_changed_is_written(task: Task) -> None:
-    assert [] == written(task, task)
+def test_of_a_change_only_what_it_changed_is_written_and_its_version(task: Task) -> None:
+    assert [VERSION, task.version] == written(task, task)
 
 
 @given(task=tasks)
