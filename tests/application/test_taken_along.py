@@ -35,6 +35,12 @@ class Carrier:
         return Fetch(deliveries=(), now=NOW, answers=[self._answer(change) for change in changes])
 
 
+async def never(_: Sequence[Change]) -> Fetch:
+    """A fetch that is never answered."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
 def a_waiting_ward() -> tuple[Ward, list[None]]:
     """A ward whose ends wait to be taken along, and how often somebody was told of one."""
     ward, told = Ward(), list[None]()
@@ -137,10 +143,6 @@ async def test_where_the_fetch_is_stopped_it_is_recorded_on_its_own() -> None:
     ward, _ = a_waiting_ward()
     ended = ward.end_many(1)
 
-    async def never(_: Sequence[Change]) -> Fetch:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     fetching = asyncio.create_task(ward.settling.take_along(never))
     await settle()
     fetching.cancel()
@@ -149,6 +151,17 @@ async def test_where_the_fetch_is_stopped_it_is_recorded_on_its_own() -> None:
 
     assert fetching.cancelled()
     assert ended == ward.over
+
+
+async def test_a_fetch_that_is_thrown_away_with_its_process_leaves_the_ends_alone() -> None:
+    ward, told = a_waiting_ward()
+    ward.end_many(1)
+
+    fetching = ward.settling.take_along(never)
+    fetching.send(None)
+    fetching.close()
+
+    assert (1, []) == (len(told), ward.settling.leases)
 
 
 async def test_what_was_let_go_of_while_it_was_taken_along_is_told_of_to_nobody() -> None:

@@ -130,7 +130,7 @@ class Settling:
         except BrokerUnavailable as error:
             self._hear_all(decided, [error] * len(decided), era)
             raise
-        except BaseException:
+        except (Exception, asyncio.CancelledError):
             # whichever of them spoilt it is found where each can be sent alone
             for ending, _ in decided:
                 self._add(ending, era)

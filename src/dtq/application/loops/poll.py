@@ -79,18 +79,19 @@ class Poll:
 
     async def step(self) -> None:
         """Sweep once, start what that brings, and rest where it brings nothing. Raises WorkerReplaced."""
-        is_back_soon = False
+        settling = self._parts.settling
         try:
             rest = await self._work()
             if rest is not None and not self._parts.stop.is_raised():
-                if self._parts.in_flight.free or self._parts.settling.leases:
+                if self._parts.in_flight.free or settling.leases:
                     # nobody comes soon to take them along
-                    self._parts.settling.go()
+                    settling.go()
                 await self._parts.nudge.wait(at_most=rest)
-            is_back_soon = not self._parts.stop.is_raised()
-        finally:
-            if not is_back_soon:
-                self._parts.settling.go()
+        except (Exception, asyncio.CancelledError):
+            settling.go()
+            raise
+        if self._parts.stop.is_raised():
+            settling.go()
 
     async def finish(self) -> None:
         """Let the blocking read end, after the last step, and hand back whatever is owned and not being run."""
