@@ -14,10 +14,12 @@ from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 from dtq.ports.answers import CommitAnswer, Conflict
 from dtq.ports.broker import Fetch
+from dtq.ports.workers import Signal, SignalKind
 from tests.application import handlers
+from tests.application.test_second_looks import calls_of
 from tests.application.test_settling_together import Ward, applied
 from tests.application.world import World
-from tests.factories import a_fault, a_task
+from tests.factories import QUEUE, a_fault, a_task
 
 S = TaskStatus
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -186,7 +188,8 @@ async def test_a_loop_that_cannot_fetch_keeps_no_end_from_being_recorded(world: 
     staff = await world.hire(concurrency=2)
     task = await running_task(world)
     staff.link.refuse("fetch", times=100)
-    await world.advance(1)
+    await world.backend.signals.tell_queue(QUEUE, Signal(kind=SignalKind.WORK))
+    await world.settle()
 
     handlers.let_all_go()
     await world.settle()
@@ -203,3 +206,45 @@ async def test_a_worker_without_an_empty_slot_records_ends_with_its_fetches(worl
     await world.settle()
 
     assert [S.SUCCEEDED] * 2 == [await world.status(task.task_id) for task in tasks]
+
+
+async def test_a_fetch_that_had_no_room_does_not_take_the_queue_for_empty(world: World) -> None:
+    staff = await world.hire(concurrency=1)
+    task = await running_task(world)
+    for _ in range(2):
+        await world.submit("hold", payload='{"gate": "another"}')
+    await world.backend.signals.tell_queue(QUEUE, Signal(kind=SignalKind.WORK))
+    await world.settle()
+    world.rewrite(await world.task(task.task_id))
+    calls = calls_of(staff)
+
+    handlers.let_all_go()
+    await world.settle()
+
+    assert S.SUCCEEDED == await world.status(task.task_id)
+    assert "wait" not in calls
+
+
+async def test_a_worker_that_is_to_stop_records_the_ends_of_what_it_runs(world: World) -> None:
+    staff = await world.hire(concurrency=1)
+    task = await running_task(world)
+    staff.stop()
+    await world.settle()
+
+    handlers.let_all_go()
+    await world.settle()
+
+    assert S.SUCCEEDED == await world.status(task.task_id)
+
+
+async def test_a_worker_takes_no_more_for_the_ends_that_it_records_than_these_leave_room_for(world: World) -> None:
+    staff = await world.hire(concurrency=1)
+    await world.submit("hold", payload='{"gate": "first"}')
+    for _ in range(3):
+        await world.submit("hold")
+
+    handlers.gate("first").open()
+    await world.settle()
+
+    assert (2, 1) == (len(handlers.runs), staff.active)
+    assert 1 == len(await world.backend.broker.owned(QUEUE, worker=staff.settings.worker_id))
