@@ -91,17 +91,28 @@ async def test_a_fetch_takes_a_hundred_along_at_most() -> None:
     assert [ended[MAX_BATCH].lease] == ward.settling.leases
 
 
-async def test_what_has_moved_is_decided_again_and_waits_again() -> None:
+async def test_what_has_moved_is_decided_again_and_goes_on_its_own() -> None:
     ward, told = a_waiting_ward()
     task = ward.end(a_task(status=S.RUNNING), a_fault())
     found = a_task(task_id=task.task_id, status=S.RUNNING, lease=task.lease, cancel_requested=True)
 
     await ward.settling.take_along(Carrier(lambda _: Conflict(found)).fetch)
-    assert ([], 2) == (ward.over, len(told))
-    second = Carrier()
-    await ward.settling.take_along(second.fetch)
+    await settle()
 
-    assert ([S.CANCELLED], [task]) == ([change.after.status for change in second.taken[0]], ward.over)
+    assert ([S.CANCELLED], [task]) == ([change.after.status for change in ward.broker.batches[0]], ward.over)
+    assert 1 == len(told)
+
+
+async def test_what_ends_while_a_fetch_is_under_way_waits_for_no_other_one() -> None:
+    ward, told = a_waiting_ward()
+    fetching = asyncio.create_task(ward.settling.take_along(never))
+    await settle()
+
+    ended = ward.end_many(2)
+    await settle()
+
+    assert (ended, []) == (ward.over, told)
+    fetching.cancel()
 
 
 async def test_where_the_fetch_is_not_answered_it_is_recorded_later() -> None:

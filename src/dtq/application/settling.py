@@ -120,9 +120,10 @@ class Settling:
     async def take_along(self, send: Callable[[Sequence[Change]], Awaitable[Fetch]]) -> Fetch:
         """Have what waits recorded by the request that *send* makes of it, and return what else that brought.
 
-        Raises what *send* raises; then it is recorded later, on its own or by whoever takes it along next.
+        What ends while it is under way goes on its own. Raises what *send* raises; then it is recorded later.
         """
         batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        self.go()
         decided = self._decide(batch)
         era = self._era
         try:

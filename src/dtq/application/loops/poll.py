@@ -155,6 +155,7 @@ class Poll:
         if swept.deliveries:
             await parts.starting.start(swept.deliveries)
             # what was started begins before this loop goes on, and what ends at once is taken along by the next fetch
+            parts.settling.wait(parts.nudge.give)
             await others_first()
         return self._next(swept, is_reaping=is_reaping)
 
@@ -178,7 +179,6 @@ class Poll:
             room = limit + sum(isinstance(answer, Applied) for answer in fetched.answers)
             return fetched
 
-        parts.settling.wait(parts.nudge.give)
         fetched = await parts.settling.take_along(send)
         parts.set_aside.add(fetched.unreadable)
         is_whole = len(fetched.deliveries) + len(fetched.unreadable) < room
