@@ -189,8 +189,8 @@ async def test_what_was_let_go_of_while_it_was_taken_along_is_told_of_to_nobody(
     assert ([], [], 1) == (ward.over, ward.notes.changes, len(told))
 
 
-async def running_task(world: World, task_type: str = "hold") -> Task:
-    task = await world.task(await world.submit(task_type))
+async def running_task(world: World) -> Task:
+    task = await world.task(await world.submit("hold"))
     await world.settle()
     return task
 
@@ -259,3 +259,16 @@ async def test_a_worker_takes_no_more_for_the_ends_that_it_records_than_these_le
 
     assert (2, 1) == (len(handlers.runs), staff.active)
     assert 1 == len(await world.backend.broker.owned(QUEUE, worker=staff.settings.worker_id))
+
+
+async def test_a_worker_that_may_take_no_work_records_the_ends_of_what_it_runs(world: World) -> None:
+    staff = await world.hire(concurrency=1)
+    task_id = await world.submit("hold", timeout_ms=600_000)
+    staff.link.refuse("announce", times=1000)
+    await world.advance(60)
+    assert "poll" in [note["loop"] for note in staff.notes.of("loop_failed")]
+
+    handlers.let_all_go()
+    await world.settle()
+
+    assert S.SUCCEEDED == await world.status(task_id)
