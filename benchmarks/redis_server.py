@@ -13,6 +13,8 @@ PLAIN: Final = ("--appendonly", "no", "--latency-tracking", "no")
 
 RECOMMENDED: Final = Path(__file__).resolve().parents[1] / "deploy" / "redis.conf"
 ORDER: Final[tuple[Kind, ...]] = ("path", "redis82", "valkey91")
+FLUSHED_WITHIN_S: Final = 60
+"""How long the server may take for a command: to forget a million tasks takes seconds."""
 OWN_COMMANDS: Final = frozenset(
     {"client|setinfo", "client|setname", "config", "config|resetstat", "flushall", "hello", "info"}
 )
@@ -34,7 +36,7 @@ class MeasuredServer:
     def __init__(self, kind: Kind | None, *, arguments: tuple[str, ...] = PLAIN) -> None:
         self._server = _start(kind, arguments)
         # redis-py's annotations allow for every mode of a client at once, so that no answer has a useful type
-        self.redis: Any = Redis.from_url(self._server.url)
+        self.redis: Any = Redis.from_url(self._server.url, socket_timeout=FLUSHED_WITHIN_S)
         self.version = str(self.redis.info("server")["redis_version"])
 
     @property
