@@ -29,6 +29,17 @@ def down(_: Change) -> CommitAnswer:
     raise BrokerUnavailable("down")
 
 
+def spoiled_by(bad: Task) -> Callable[[Change], CommitAnswer]:
+    """Answer that a change is made, unless it is of a task that cannot be sent."""
+
+    def answer(change: Change) -> CommitAnswer:
+        if change.after.task_id == bad.task_id:
+            raise ValueError("cannot be encoded")
+        return applied(change)
+
+    return answer
+
+
 class Broker:
     """Answers each commit as the next of its scripts has it, when it is let."""
 
@@ -107,13 +118,7 @@ async def test_a_commit_records_a_hundred_ends_at_most() -> None:
 
 async def test_an_end_that_spoils_its_commit_fails_alone() -> None:
     bad = a_task(status=S.RUNNING)
-
-    def spoil(change: Change) -> CommitAnswer:
-        if change.after.task_id == bad.task_id:
-            raise ValueError("cannot be encoded")
-        return applied(change)
-
-    ward = Ward(*[spoil] * 4)
+    ward = Ward(*[spoiled_by(bad)] * 4)
     first, _, last = ward.end(a_task(status=S.RUNNING)), ward.end(bad), ward.end(a_task(status=S.RUNNING))
     await settle()
 

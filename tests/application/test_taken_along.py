@@ -17,7 +17,7 @@ from dtq.ports.broker import Fetch
 from dtq.ports.workers import Signal, SignalKind
 from tests.application import handlers
 from tests.application.test_second_looks import calls_of
-from tests.application.test_settling_together import Ward, applied
+from tests.application.test_settling_together import Ward, applied, spoiled_by
 from tests.application.world import World
 from tests.factories import QUEUE, a_fault, a_task
 
@@ -133,12 +133,7 @@ async def test_where_the_fetch_is_not_answered_it_is_recorded_later() -> None:
 
 async def test_where_one_spoils_the_fetch_only_that_one_suffers() -> None:
     bad = a_task(status=S.RUNNING)
-
-    def spoil(change: Change) -> CommitAnswer:
-        if change.after.task_id == bad.task_id:
-            raise ValueError("cannot be encoded")
-        return applied(change)
-
+    spoil = spoiled_by(bad)
     ward = Ward(*[spoil] * 4)
     ward.settling.wait(lambda: None)
     first, _, last = ward.end(a_task(status=S.RUNNING)), ward.end(bad), ward.end(a_task(status=S.RUNNING))
