@@ -12,7 +12,7 @@ from dtq.domain.status import TaskStatus
 from dtq.domain.workers import WorkerStatus
 from tests.application import handlers
 from tests.application.stage import MiddleChance
-from tests.application.world import Staff, World
+from tests.application.world import EXPIRING, Staff, World
 
 S = TaskStatus
 VISIBILITY = timedelta(seconds=6)
@@ -22,7 +22,7 @@ async def test_a_crash_between_reading_and_starting_costs_no_attempt(world: Worl
     await world.age_server()
     first = await world.hire(visibility_timeout=VISIBILITY)
     first.link.stall("commit")
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
     first.kill()
     assert (S.QUEUED, 1) == (await world.status(task_id), await world.pending())
 

@@ -11,7 +11,7 @@ from dtq.domain.task import Receipt, Task
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 from tests.application import handlers
 from tests.application.desk import Answer, Desk
-from tests.application.world import World
+from tests.application.world import EXPIRING, World
 from tests.factories import OPERATOR, QUEUE, WORKER
 
 S = TaskStatus
@@ -134,7 +134,7 @@ async def test_a_task_that_changes_between_sweep_and_start_is_decided_again(worl
 async def test_a_task_that_vanishes_between_sweep_and_start_is_rebuilt(world: World) -> None:
     staff = await world.hire()
     staff.link.stall("commit")
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
     world.state.records.remove(task_id)
 
     staff.link.go_on()
@@ -146,7 +146,7 @@ async def test_a_task_that_vanishes_between_sweep_and_start_is_rebuilt(world: Wo
 async def test_a_task_that_is_cancelled_between_sweep_and_start_is_not_run(world: World) -> None:
     staff = await world.hire()
     staff.link.stall("commit")
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
     await world.tasks.cancel(task_id, by=OPERATOR)
 
     staff.link.go_on()

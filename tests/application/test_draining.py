@@ -11,7 +11,7 @@ from dtq.domain.status import TaskStatus
 from dtq.domain.workers import WorkerStatus
 from tests.application import handlers
 from tests.application.link import Loss, UnknownFault
-from tests.application.world import WatchedBeat, World
+from tests.application.world import EXPIRING, WatchedBeat, World
 from tests.factories import OPERATOR
 
 S = TaskStatus
@@ -145,7 +145,7 @@ async def test_a_handler_that_swallows_the_drain_is_given_up_too(world: World) -
 async def test_entries_that_were_read_and_not_started_go_to_a_peer_without_an_attempt(world: World) -> None:
     staff = await world.hire()
     staff.link.stall("fetch")
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
     peer = await world.hire()
     assert 1 == await world.pending()
 
@@ -161,7 +161,7 @@ async def test_entries_that_were_read_and_not_started_go_to_a_peer_without_an_at
 async def test_a_start_that_is_under_way_is_waited_for_and_run(world: World) -> None:
     staff = await world.hire()
     staff.link.stall("commit")
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
 
     staff.stop()
     await world.advance(3)

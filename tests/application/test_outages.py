@@ -9,7 +9,7 @@ from dtq.domain.text import class_name
 from tests.application import handlers
 from tests.application.link import LOSSES, Loss
 from tests.application.unnameable import ERRORS
-from tests.application.world import World
+from tests.application.world import EXPIRING, World
 
 S = TaskStatus
 ONCE = (S.SUCCEEDED, 1)
@@ -40,7 +40,7 @@ async def test_a_start_whose_reply_was_lost_runs_once(world: World, loss: Loss) 
     staff = await world.hire()
     staff.link.lose("commit", loss)
 
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
     await world.advance(5)
 
     assert ONCE == await standing(world, task_id)
@@ -52,7 +52,7 @@ async def test_a_start_that_is_taken_over_before_its_worker_hears_of_it_is_dropp
     await world.age_server()
     staff = await world.hire()
     staff.link.lose("commit", Loss.AFTER)
-    task_id = await world.submit("hold", timeout_ms=300_000)
+    task_id = await world.submit("hold", timeout_ms=300_000, **EXPIRING)
     staff.link.is_down = True
     assert S.RUNNING == await world.status(task_id)
     assert 0 == len(handlers.runs)
@@ -242,7 +242,7 @@ async def test_entries_left_by_an_earlier_life_under_the_same_name_are_picked_up
 async def test_a_start_whose_reply_was_lost_is_run_even_by_a_worker_that_drains(world: World) -> None:
     staff = await world.hire()
     staff.link.lose("commit", Loss.AFTER)
-    task_id = await world.submit("hold")
+    task_id = await world.submit("hold", **EXPIRING)
     assert 0 == staff.active
 
     staff.stop()

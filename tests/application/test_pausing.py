@@ -3,7 +3,7 @@
 from dtq.domain.status import TaskStatus
 from tests.application import handlers
 from tests.application.link import Loss
-from tests.application.world import World
+from tests.application.world import EXPIRING, World
 from tests.factories import OPERATOR, QUEUE
 
 S = TaskStatus
@@ -39,7 +39,7 @@ async def test_without_the_signal_a_resume_is_seen_within_half_a_second(world: W
 async def test_an_entry_read_before_the_pause_is_handed_back_uncounted(world: World) -> None:
     staff = await world.hire()
     staff.link.stall("commit")
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
     await world.queues.pause(QUEUE, by=OPERATOR)
 
     staff.link.go_on()
@@ -54,7 +54,7 @@ async def test_an_entry_read_before_the_pause_is_handed_back_uncounted(world: Wo
 async def test_what_was_handed_back_because_of_the_pause_comes_before_fresh_work_of_lower_bands(world: World) -> None:
     staff = await world.hire()
     staff.link.stall("commit")
-    task_id = await world.submit()
+    task_id = await world.submit(**EXPIRING)
     await world.queues.pause(QUEUE, by=OPERATOR)
     staff.link.go_on()
     await world.advance(3)

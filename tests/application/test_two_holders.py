@@ -9,7 +9,7 @@ from dtq.domain.errors import CancelRequested
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
 from tests.application import handlers
-from tests.application.world import Staff, World
+from tests.application.world import EXPIRING, Staff, World
 from tests.factories import OPERATOR, a_lease
 
 S = TaskStatus
@@ -20,7 +20,7 @@ async def stalled_holder(world: World, **fields: object) -> tuple[Staff, TaskId]
     """A worker that has read a task and stands still right before it starts it."""
     first = await world.hire(visibility_timeout=VISIBILITY)
     first.link.stall("commit")
-    task_id = await world.submit("hold", **fields)
+    task_id = await world.submit("hold", **EXPIRING, **fields)
     assert S.QUEUED == await world.status(task_id)
     return first, task_id
 

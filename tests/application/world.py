@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -41,6 +41,10 @@ MAX_QUEUES = 5
 """How many queues may be known."""
 
 _TURNS_ON_THE_WAY = 60
+
+
+EXPIRING: Final[Mapping[str, str]] = {"metadata": '{"ttl_seconds": 86400}'}
+"""What a task has that its worker looks at before it starts it: it may expire meanwhile (ADR 104)."""
 
 
 class WatchedBeat:

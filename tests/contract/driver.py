@@ -13,11 +13,11 @@ from dtq.domain.errors import OutcomeUnknown
 from dtq.domain.outcome import Outcome
 from dtq.domain.task import NO_VERSION, Task, TaskId, WorkerId
 from dtq.ports.answers import Applied, CommitAnswer, CreateAnswer, KeyTaken
-from dtq.ports.broker import Delivery, Fetch
+from dtq.ports.broker import Delivery, Fetch, Offer, Offers
 from tests.contract.harness import Harness
 from tests.contract.model import Model
 from tests.contract.steps import LEADER, bare, decide_finish, decide_start, held_lease, now, seconds, write
-from tests.factories import QUEUE, a_token, an_admission, an_audit_entry, an_event
+from tests.factories import QUEUE, a_lease, a_token, an_admission, an_audit_entry, an_event
 
 
 class Driver:
@@ -75,11 +75,21 @@ class Driver:
         """Send a change once more; a submission that was made before is known by its id."""
         self._settle(change, self.model.answer(change), await write(self.harness, change))
 
-    async def fetch(self, worker: WorkerId, *, limit: int, reap_idle: timedelta | None) -> None:
+    async def fetch(self, worker: WorkerId, *, limit: int, reap_idle: timedelta | None, offers: int = 0) -> None:
+        """Fetch, and have so many tasks started by that."""
+        starts = [Offer(a_lease(), a_token()) for _ in range(offers)]
+        offered = Offers(at=now(self.harness), starts=starts) if offers else None
         fetched = await self.harness.backend.broker.fetch(
-            QUEUE, worker=worker, limit=limit, reap_idle=reap_idle, held=()
+            QUEUE, worker=worker, limit=limit, reap_idle=reap_idle, held=(), offers=offered
         )
         self._taken(worker, fetched, limit=limit, reap_idle=reap_idle)
+        used = [change for one in fetched.deliveries if (change := one.started) is not None]
+        assert [(one.lease, one.token) for one in starts][: len(used)] == [
+            (change.after.lease, change.after.version) for change in used
+        ]
+        for change in used:
+            self._settle(change, self.model.answer(change), Applied(change.after))
+            self.executions.append((worker, change.after))
 
     def _taken(self, worker: WorkerId, fetched: Fetch, *, limit: int, reap_idle: timedelta | None) -> None:
         expected = self.model.fetch(worker, limit=limit, reap_idle=reap_idle)

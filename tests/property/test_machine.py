@@ -103,11 +103,19 @@ class Histories(RuleBasedStateMachine):
         for priority in priorities:
             self.do(self.driver.submit(priority=priority, max_attempts=2))
 
-    @rule(worker=WORKERS, limit=st.integers(1, 3), reaps=st.booleans(), finishes=st.booleans(), outcome=OUTCOMES)
-    def work(self, worker: WorkerId, limit: int, outcome: Any, *, reaps: bool, finishes: bool) -> None:
+    @rule(
+        worker=WORKERS,
+        limit=st.integers(1, 3),
+        offers=st.integers(0, 2),
+        reaps=st.booleans(),
+        finishes=st.booleans(),
+        outcome=OUTCOMES,
+    )
+    def work(self, worker: WorkerId, limit: int, offers: int, outcome: Any, *, reaps: bool, finishes: bool) -> None:
         """Fetch and start as a worker does, and let one execution end."""
         known = len(self.driver.deliveries)
-        self.do(self.driver.fetch(worker, limit=limit, reap_idle=VISIBILITY if reaps else None))
+        idle = VISIBILITY if reaps else None
+        self.do(self.driver.fetch(worker, limit=limit, reap_idle=idle, offers=offers))
         for owner, delivery in self.driver.deliveries[known:]:
             self.do(self.driver.start(owner, delivery, loses_reply=False))
         if finishes and self.driver.executions:

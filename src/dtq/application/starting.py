@@ -12,14 +12,14 @@ from dtq.application.set_aside import SetAside
 from dtq.application.tenure import Tenure
 from dtq.domain.change import Change, IllegalChange, Requirement
 from dtq.domain.decision import Acknowledge, Drop
-from dtq.domain.delivery import Claim, FailurePolicy, start
+from dtq.domain.delivery import Claim, FailurePolicy, start, unseen_start
 from dtq.domain.entry import rebuild
 from dtq.domain.errors import OF_ONE_REQUEST
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import LeaseToken, Receipt, Task, WorkerId
+from dtq.domain.task import LeaseToken, QueueName, Receipt, Task, WorkerId
 from dtq.domain.text import class_name, text_of
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
-from dtq.ports.broker import Broker, Delivery, HeldLease, UnreadableEntry
+from dtq.ports.broker import Broker, Delivery, Fetch, HeldLease, Offer, Offers, UnreadableEntry
 from dtq.ports.environment import Clock, Ids
 from dtq.ports.events import Observer
 
@@ -76,6 +76,24 @@ class Starting:
         self._observer = observer
         self._run = run
         self._doubtful: Sequence[tuple[_Start, Change]] = ()
+        self._open: dict[LeaseToken, Offer] = {}
+
+    def offer(self, number: int) -> Offers:
+        """Offer to start so many tasks unseen. What becomes of that is told by ``begin``, or found by ``resolve``."""
+        offers = [Offer(self._ids.lease(), self._ids.token()) for _ in range(number)]
+        self._open |= {offer.lease: offer for offer in offers}
+        return Offers(at=self._clock.now(), starts=offers)
+
+    def begin(self, fetched: Fetch) -> None:
+        """Run what was started by the offers that went with a fetch."""
+        for delivery in fetched.deliveries:
+            change = delivery.started
+            if change is not None and change.after.lease is not None:
+                del self._open[change.after.lease]
+                self._began(change, change.after, delivery.receipt, change.after.lease)
+        # a sweep that failed half-way may have started what it does not tell of
+        if not fetched.faults:
+            self._open.clear()
 
     async def start(self, deliveries: Sequence[Delivery]) -> None:
         """Decide about each delivery and make it so: all starts in one commit, what moved meanwhile in another.
@@ -91,7 +109,7 @@ class Starting:
         self._set_aside.add([UnreadableEntry(one.receipt, one.stopped) for one in waiting if one.repeat is not None])
         await self._hand_back.give([*returned, *(one.receipt for one in waiting if one.repeat is None)])
 
-    async def resolve(self) -> None:
+    async def resolve(self, queue: QueueName) -> None:
         """Run what was started by a commit whose reply was lost, and forget the rest.
 
         The lease is extended first: an entry that a peer has reaped meanwhile, but not started, is won back by that.
@@ -102,8 +120,23 @@ class Starting:
         started = [(one, change) for one, change in self._doubtful if one.lease in kept]
         self._doubtful = ()
         for one, change in started:
-            self._observer.committed(change)
-            self._run(change.after, one.held(change.after))
+            self._began(change, change.after, one.receipt, one.lease)
+        await self._resolve_offers(queue)
+
+    async def _resolve_offers(self, queue: QueueName) -> None:
+        if not self._open:
+            return
+        for delivery in await self._broker.begun(queue, worker=self._worker, leases=self._open):
+            task = delivery.task
+            if task is not None and task.lease is not None:
+                change = unseen_start(task, token=self._open.pop(task.lease).token)
+                if change is not None:
+                    self._began(change, task, delivery.receipt, task.lease)
+        self._open.clear()
+
+    def _began(self, change: Change, task: Task, receipt: Receipt, lease: LeaseToken) -> None:
+        self._observer.committed(change)
+        self._run(task, HeldLease(task_id=task.task_id, receipt=receipt, lease=lease))
 
     async def _decide_all(self, waiting: Sequence[_Start], returned: list[Receipt]) -> list[tuple[_Start, Change]]:
         """Decide about each delivery, and do at once what takes no commit.

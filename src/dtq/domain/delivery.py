@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from dtq.domain.change import Change, Requirement
 from dtq.domain.decision import Acknowledge, Drop, DropReason
+from dtq.domain.entry import UNSTARTED
 from dtq.domain.events import EventType, task_event
 from dtq.domain.lifecycle import expire, is_expired
 from dtq.domain.outcome import AttemptResult, Failed, Outcome, Succeeded, worker_lost
 from dtq.domain.retry import RetryPolicy, delay_after
 from dtq.domain.status import TERMINAL, TaskStatus
-from dtq.domain.task import AttemptRecord, Failure, LeaseToken, Receipt, Task, Version, WorkerId
+from dtq.domain.task import NO_VERSION, AttemptRecord, Failure, LeaseToken, Receipt, Task, Version, WorkerId
 
 # named here, since to look up a member of an enumeration takes longer than to compare it
 _QUEUED: Final = TaskStatus.QUEUED
@@ -66,6 +67,36 @@ def start(
     if task.status is _RUNNING and task.attempt >= task.max_attempts:
         return _give_up(task, worker_lost(), now=now, token=token, policy=policy, holder=claim.worker)
     return _run(task, claim=claim, now=now, token=token)
+
+
+def start_unseen(task: Task, *, claim: Claim, now: datetime, token: Version) -> Change | None:
+    """Decide the start of an entry that a worker takes without having seen its task (ADR 104).
+
+    None where more is to be decided of it than that it waits for its first start: then it is started by ``start``.
+    """
+    waits = (task.status, task.attempt) == UNSTARTED and task.receipt == claim.receipt
+    if not waits or task.ttl_at is not None or max(task.created_at, task.available_at) > now:
+        return None
+    return _run(task, claim=claim, now=now, token=token)
+
+
+def unseen_start(task: Task, *, token: Version) -> Change | None:
+    """Return the start that was made of a task unseen, where its worker finds the task under its lease afterwards."""
+    if task.lease is None or task.receipt is None or task.started_at is None or task.worker_id is None:
+        return None
+    status, attempt = UNSTARTED
+    before = replace(
+        task,
+        status=status,
+        attempt=attempt,
+        started_at=None,
+        worker_id=None,
+        lease=None,
+        cancel_requested=False,
+        version=NO_VERSION,
+    )
+    claim = Claim(worker=task.worker_id, lease=task.lease, receipt=task.receipt)
+    return _run(before, claim=claim, now=task.started_at, token=token)
 
 
 def finish(

@@ -18,16 +18,32 @@ from dtq.ports.answers import Admission, CommitAnswer, CreateAnswer
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """One entry that a worker has read and not yet started.
+    """One entry that a worker has read.
 
     ``fields`` are the entry's own, payload included. ``task`` is the stored task with the entry's payload, None where
     its record is gone. ``cancelled`` tells whether the task is marked as cancelled, which counts only then.
+    ``started`` is the start that an offer made of it, and ``task`` what it was before.
     """
 
     receipt: Receipt
     fields: Mapping[str, str]
     task: Task | None
     cancelled: bool = False
+    started: Change | None = None
+
+
+class Offer(Struct, frozen=True):
+    """What one task may be started with that its worker has not seen: the lease, and the token of the step."""
+
+    lease: LeaseToken
+    token: Version
+
+
+class Offers(Struct, frozen=True, kw_only=True):
+    """The starts that are offered to whatever a worker takes next, decided as of one moment; each serves one task."""
+
+    at: datetime
+    starts: Sequence[Offer]
 
 
 class UnreadableEntry(Struct, frozen=True):
@@ -131,6 +147,7 @@ class WorkQueue(Protocol):
         reap_idle: timedelta | None,
         held: Collection[Receipt] = (),
         after: Sequence[Change] = (),
+        offers: Offers | None = None,
     ) -> Fetch:
         """Take up to *limit* entries for *worker*, from priority 9 down to 0, without waiting.
 
@@ -142,7 +159,14 @@ class WorkQueue(Protocol):
 
         The changes of *after* are made first, as by commit, and each that is made adds one to *limit*, which may begin
         below zero. Their answers come whatever the sweep meets: where none can be made, that is a fault.
+
+        What is taken and merely waits for its first start is started by the next one of *offers* in the same step, as
+        by a commit of ``start_unseen``. Where that cannot be, or there is none left, it comes as it is.
         """
+        ...
+
+    async def begun(self, queue: QueueName, *, worker: WorkerId, leases: Collection[LeaseToken]) -> Sequence[Delivery]:
+        """Return the entries that *worker* owns whose stored task names one of *leases*, with the task as it is."""
         ...
 
     async def wait(self, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from dtq.adapters.memory import delivery as deliveries
+from dtq.adapters.memory.begun import begin_all, begun
 from dtq.adapters.memory.commit import commit_all, create
 from dtq.adapters.memory.state import State, bare
 from dtq.domain.admission import BrokerLimits
@@ -13,7 +14,7 @@ from dtq.domain.change import Change
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
 from dtq.ports.answers import Admission, Applied, CommitAnswer, CreateAnswer
-from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, Recent
+from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, Offers, Recent
 
 
 class MemoryBroker:
@@ -64,12 +65,19 @@ class MemoryBroker:
         reap_idle: timedelta | None,
         held: Collection[Receipt] = (),
         after: Sequence[Change] = (),
+        offers: Offers | None = None,
     ) -> Fetch:
         answers = commit_all(self._state, after)
         room = max(0, limit + sum(isinstance(answer, Applied) for answer in answers))
         fetched = deliveries.fetch(self._state, queue, worker=worker, limit=room, reap_idle=reap_idle, held=held)
+        if offers is not None:
+            started = begin_all(self._state, fetched.deliveries, offers, worker=worker)
+            fetched = replace(fetched, deliveries=started)
         self._state.faults.before_reply()
         return replace(fetched, answers=answers)
+
+    async def begun(self, queue: QueueName, *, worker: WorkerId, leases: Collection[LeaseToken]) -> Sequence[Delivery]:
+        return begun(self._state, queue, worker=worker, leases=leases)
 
     async def wait(self, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
         end = self._state.clock.monotonic() + timeout.total_seconds()

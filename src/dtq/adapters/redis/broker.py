@@ -3,7 +3,8 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from dtq.adapters.redis import ready, schedule, store, turn
+from dtq.adapters.redis import ready, schedule, store, turn, unseen
+from dtq.adapters.redis.begun import begun
 from dtq.adapters.redis.description import Forms
 from dtq.adapters.redis.link import Link
 from dtq.domain.admission import BrokerLimits
@@ -11,7 +12,7 @@ from dtq.domain.change import Change
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
 from dtq.ports.answers import Admission, CommitAnswer, CreateAnswer
-from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, Recent
+from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, Offers, Recent
 
 
 class RedisBroker:
@@ -20,6 +21,7 @@ class RedisBroker:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._forms = Forms(link.keys, options=link.options)
+        self._starts = unseen.starts(link.keys, options=link.options)
 
     async def load(self, task_id: TaskId) -> Task | None:
         return await store.load(self._link, task_id)
@@ -45,11 +47,22 @@ class RedisBroker:
         reap_idle: timedelta | None,
         held: Collection[Receipt] = (),
         after: Sequence[Change] = (),
+        offers: Offers | None = None,
     ) -> Fetch:
-        sweep = ready.Sweep(queue=queue, worker=worker, limit=limit, reap_idle=reap_idle, held=held)
+        sweep = ready.Sweep(
+            queue=queue,
+            worker=worker,
+            limit=limit,
+            reap_idle=reap_idle,
+            held=held,
+            offered=None if offers is None else unseen.Offered(offers, self._starts),
+        )
         if after:
             return await turn.fetch_after(self._link, self._forms, after, sweep)
         return await ready.fetch(self._link, sweep)
+
+    async def begun(self, queue: QueueName, *, worker: WorkerId, leases: Collection[LeaseToken]) -> Sequence[Delivery]:
+        return await begun(self._link, queue, worker=worker, leases=leases)
 
     async def wait(self, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:
         return await ready.wait(self._link, queue, worker=worker, timeout=timeout)

@@ -4,10 +4,10 @@ A description works on a blank: where a command has what is an act's own, it nam
 act of the kind. So the form and the acts that fill it come from one description.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from dtq.adapters.redis.envelope import Argument, Envelope, Guard, Step, Written, written
+from dtq.adapters.redis.envelope import Argument, Command, Envelope, Guard, Step, Written, written
 
 Act = TypeVar("Act")
 Meaning = TypeVar("Meaning")
@@ -70,6 +70,17 @@ class Blank(Generic[Act]):
         """Return names, each with the number behind it that stands for its text."""
         first = self._texts.first(find, several=len(names))
         return [word for at, name in enumerate(names) for word in (name, -first - at)]
+
+    def filled(self, command: Command, others: Mapping[Argument, str]) -> list[str]:
+        """Return a command with the keys and texts of the sample in it, and *others* for what is neither."""
+        keys, texts = self._keys.found(self.sample), self._texts.found(self.sample)
+
+        def text(word: Argument) -> str:
+            if isinstance(word, int) and word:
+                return keys[word - 1] if word > 0 else texts[-word - 1]
+            return word if isinstance(word, str) else others[word]
+
+        return [text(word) for word in command]
 
     def form(
         self, guards: Sequence[tuple[Meaning, Guard]], *, steps: Iterable[Step], record: int, needs_memory: bool

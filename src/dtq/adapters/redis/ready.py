@@ -19,6 +19,7 @@ from dtq.adapters.redis.scripts import EXTEND, FETCH
 from dtq.adapters.redis.shortened import NAMES, SHORT_LOOK, waiting_task
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, sound
+from dtq.adapters.redis.unseen import NOTHING_OFFERED, Offered
 from dtq.adapters.redis.wire import pairs
 from dtq.domain.entry import malformed_fields
 from dtq.domain.events import EventType, task_event
@@ -43,6 +44,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
     limit: int
     reap_idle: timedelta | None
     held: Collection[Receipt]
+    offered: Offered | None = None
 
     def keys(self, names: Keyspace) -> Sequence[str]:
         """Return the keys of fetch.lua."""
@@ -62,6 +64,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
             SNAPSHOT_NAMES,
             _held_by_band(self.queue, self.held),
             *SHORT_LOOK,
+            *(NOTHING_OFFERED if self.offered is None else self.offered.arguments()),
         )
 
 
@@ -74,7 +77,7 @@ async def fetch(link: Link, sweep: Sweep) -> Fetch:
 def fetched(link: Link, sweep: Sweep, found: Reply) -> Fetch:
     """Read what fetch.lua has found."""
     paused, entries, faults = found
-    deliveries, unreadable = _read(sweep.queue, entries)
+    deliveries, unreadable = _read(sweep, entries)
     return Fetch(
         deliveries=deliveries,
         now=link.clock.now(),
@@ -89,10 +92,11 @@ def _fetched_keys(keys: Keyspace, queue: QueueName) -> tuple[str, ...]:
     return (*keys.streams(queue), keys.paused(queue), keys.cancelled, keys.queues)
 
 
-def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], Sequence[UnreadableEntry]]:
+def _read(sweep: Sweep, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], Sequence[UnreadableEntry]]:
     deliveries: list[Delivery] = []
     unreadable: list[UnreadableEntry] = []
-    for band, entry_id, entry, values, marked in entries:
+    queue, worker, offered = sweep.queue, sweep.worker, sweep.offered
+    for band, entry_id, entry, values, marked, offer in entries:
         receipt = Receipt(queue, BANDS[band - 1], entry_id)
         try:
             if len(entry) == len(NAMES):
@@ -104,7 +108,9 @@ def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery
         except UnreadableRecord as error:
             unreadable.append(UnreadableEntry(receipt, str(error)))
         else:
-            deliveries.append(Delivery(receipt=receipt, fields=fields, task=task, cancelled=marked == 1))
+            start = None if offered is None else offered.made(task, receipt=receipt, worker=worker, number=offer)
+            one = Delivery(receipt=receipt, fields=fields, task=task, cancelled=marked == 1, started=start)
+            deliveries.append(one)
     return deliveries, unreadable
 
 

@@ -51,9 +51,10 @@ class PollParts(Struct, frozen=True, kw_only=True):
 
 
 class _Swept(Struct, frozen=True):
-    """What a sweep brought, what of it is to be started, and whether it took all that it could have."""
+    """What a sweep brought, what of it runs, what is to be started, and whether it took all that it could have."""
 
     fetched: Fetch
+    begun: Sequence[Delivery]
     deliveries: Sequence[Delivery]
     is_whole: bool
 
@@ -128,7 +129,7 @@ class Poll:
             # what it may have read is found among the owned entries
             self._waiting = None
         await parts.leases.extend_all()
-        await parts.starting.resolve()
+        await parts.starting.resolve(self._queue)
         running = {hold.lease.receipt for hold in parts.in_flight.holds}
         await parts.hand_back.give_all_but(running.union(parts.set_aside.receipts))
         parts.reaping.recovered()
@@ -150,10 +151,12 @@ class Poll:
             # nothing starts any more: what was taken is handed back by finish()
             return None
         if woken:
-            taken = {one.receipt for one in swept.deliveries}.union(one.receipt for one in swept.fetched.unreadable)
+            taken = [one.receipt for one in (*swept.begun, *swept.deliveries)]
+            taken += [one.receipt for one in swept.fetched.unreadable]
             await parts.hand_back.give(set(woken).difference(taken))
         if swept.deliveries:
             await parts.starting.start(swept.deliveries)
+        if swept.deliveries or swept.begun:
             # what was started begins before this loop goes on, and what ends at once is taken along by the next fetch
             parts.settling.wait(parts.nudge.give)
             await others_first()
@@ -175,14 +178,19 @@ class Poll:
                 reap_idle=parts.reaping.idle if is_reaping else None,
                 held=woken,
                 after=ends,
+                offers=parts.starting.offer(max(0, limit + len(ends))),
             )
             room = limit + sum(isinstance(answer, Applied) for answer in fetched.answers)
             return fetched
 
         fetched = await parts.settling.take_along(send)
+        parts.starting.begin(fetched)
         parts.set_aside.add(fetched.unreadable)
         is_whole = len(fetched.deliveries) + len(fetched.unreadable) < room
-        deliveries = [one for one in fetched.deliveries if not parts.in_flight.owns(one.receipt)]
+        begun = [one for one in fetched.deliveries if one.started is not None]
+        deliveries = [
+            one for one in fetched.deliveries if one.started is None and not parts.in_flight.owns(one.receipt)
+        ]
         if is_reaping:
             parts.reaping.done(
                 is_whole=is_whole,
@@ -193,7 +201,7 @@ class Poll:
             parts.observer.noticed("clock_jumped", queue=self._queue)
             # their owners may be alive, and only seem silent: they win these entries back by their next extension
             deliveries = [one for one in deliveries if one.task is None or one.task.lease is None]
-        return _Swept(fetched, deliveries, is_whole)
+        return _Swept(fetched, begun, deliveries, is_whole)
 
     def _next(self, swept: _Swept, *, is_reaping: bool) -> timedelta | None:
         parts, fetched = self._parts, swept.fetched

@@ -7,10 +7,15 @@
 -- ARGV[9]  the fields of a snapshot (msgpack), [10] ids that the worker holds already, one list a band (msgpack), '' none,
 -- ARGV[11] the status and [12] the attempts of a task that waits for its first start,
 -- ARGV[13] the names of the fields of an entry, in their order
--- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked}, with the
---          reason in place of a snapshot that cannot be had; marks are read only where there is no record. Where the
---          short look is enough, fields are the entry's values alone, and of the snapshot comes what they do not say. A
---          fault is {band, reason}. A band that fails leaves what the others gave.
+-- ARGV[14] offers: lease, token, .. (msgpack), '' none, [15] their moment, in milliseconds and [16] as events have it,
+-- ARGV[17] how the start of a task is made (msgpack): commands of words, a word being a list of pieces where numbers
+--          stand for the VALUES of the task, [18] the lifetime of its record beside its timeout, in milliseconds,
+-- ARGV[19] how many tokens a record remembers
+-- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked, offer},
+--          with the reason in place of a snapshot that cannot be had; marks are read only where there is no record. Where
+--          the short look is enough, fields are the entry's values alone, and of the snapshot comes what they do not say;
+--          if the task was started, offer is the number of the one that served. A fault is {band, reason}. A band that
+--          fails leaves what the others gave.
 
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
@@ -20,19 +25,62 @@ local bite, budget, queue, prefix = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7
 local held = ARGV[10] ~= '' and cmsgpack.unpack(ARGV[10])
 local bands = #KEYS - 3
 local entries, faults = {}, {}
+local offers, used, at, commands = ARGV[14] ~= '' and cmsgpack.unpack(ARGV[14]) or {}, 0, tonumber(ARGV[15]), nil
+local find, unpack = string.find, unpack
 
 -- Answers nothing unless the record is that of a task that waits for its first start, and says what its entry says.
 -- It has so many fields that there is none beside those that are looked at, its payload and its tokens.
 local function short_look(id, entry)
   local key = prefix .. entry[2]
   local found = try('HMGET', key, 'version', 'created_at', 'available_at', 'metadata', 'ttl_at', 'entry_id', 'task_id',
-    'queue', 'task_type', 'max_attempts', 'priority', 'timeout_ms', 'idempotency_key', 'status', 'attempt')
+    'queue', 'task_type', 'max_attempts', 'priority', 'timeout_ms', 'idempotency_key', 'status', 'attempt', 'tokens')
   if found[6] == id and found[7] == entry[2] and found[8] == entry[4] and found[9] == entry[6] and found[10] == entry[10]
     and found[11] == entry[12] and found[12] == entry[14] and (found[13] or '') == entry[16]
     and found[14] == ARGV[11] and found[15] == ARGV[12] and (found[1] or '') ~= '' and found[2] and found[3] and found[4]
     and try('HLEN', key) == 15 + (found[5] and 1 or 0) + (found[13] and 1 or 0) then
-    return {found[1], found[2], found[3], found[4], found[5]}
+    return {found[1], found[2], found[3], found[4], found[5]}, found[16]
   end
+end
+
+local function filled(command, values)
+  local words = {}
+  for i, word in ipairs(command) do
+    if type(word) == 'table' then
+      local pieces = {}
+      for j, piece in ipairs(word) do pieces[j] = values[piece] or piece end
+      word = table.concat(pieces)
+    end
+    words[i] = word
+  end
+  return words
+end
+
+-- Makes the start that the next offer has for a task, and returns its number, or 0 where it needs another look: where it
+-- may expire, is early, is not where its record has it, or is written in a way in which dtq writes none.
+local function start(band, entry, told, tokens)
+  local id, task_type, timeout, created, available = entry[2], entry[6], entry[14], told[2], told[3]
+  if used == #offers or told[5] or entry[4] ~= queue or entry[12] ~= tostring(bands - band)
+    or find(created .. available .. timeout, '%D') or find(id .. task_type, '[%c"\\]')
+    or math.max(tonumber(created) or 1/0, tonumber(available) or 1/0) > at or not tonumber(timeout) or not tokens
+    or select(2, string.gsub(tokens, ' ', '')) > tonumber(ARGV[19]) - 2 then
+    return 0
+  end
+  local lease, token = offers[used + 1], offers[used + 2]
+  local values = {id, task_type, lease, token, ARGV[15], ARGV[16], token .. ' ' .. tokens,
+    string.format('%.0f', tonumber(ARGV[18]) + tonumber(timeout)), worker, queue}
+  commands = commands or cmsgpack.unpack(ARGV[17])
+  local steps = {}
+  for i, command in ipairs(commands) do
+    steps[i] = filled(command, values)
+    -- a step that may not be made is found before the first one: all of them go another way then
+    if used == 0 and not redis.acl_check_cmd(unpack(steps[i])) then
+      offers = {}
+      return 0
+    end
+  end
+  for i = 1, #steps do call(unpack(steps[i])) end
+  used = used + 2
+  return used / 2
 end
 
 -- Whoever adds an entry by hand may give it other fields, or the same in another order.
@@ -44,12 +92,13 @@ end
 local function add(band, entry)
   local id, fields = entry[1], entry[2]
   room = room - 1
-  local told = is_usual(fields) and short_look(id, fields)
+  local told, tokens
+  if is_usual(fields) then told, tokens = short_look(id, fields) end
   if told then
     local payload = fields[18]
     budget = budget - #payload
     entries[#entries + 1] = {band, id, {fields[2], fields[4], fields[6], fields[8], fields[10], fields[12], fields[14],
-      fields[16], payload}, told, 0}
+      fields[16], payload}, told, 0, start(band, fields, told, tokens)}
     return
   end
   local task_id = ''
@@ -62,7 +111,7 @@ local function add(band, entry)
   record = record.err or record
   local is_gone = type(record) == 'table' and (record[1] or '') == ''
   local marked = is_gone and call('SISMEMBER', KEYS[bands + 2], task_id) or 0
-  entries[#entries + 1] = {band, id, fields, record, marked}
+  entries[#entries + 1] = {band, id, fields, record, marked, 0}
 end
 
 local function wanted()

@@ -1,0 +1,402 @@
+"""WorkQueue.fetch, of tasks that it starts unseen, and WorkQueue.begun: one test for each sentence."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import pytest
+
+from dtq.domain.change import Change
+from dtq.domain.delivery import Claim, start_unseen
+from dtq.domain.errors import OutcomeUnknown
+from dtq.domain.lifecycle import promote, requeue
+from dtq.domain.retention import LIVING, Retention, task_lifetime
+from dtq.domain.status import Place, TaskStatus
+from dtq.domain.task import Receipt, Task, TaskId
+from dtq.ports.answers import Already, Applied
+from dtq.ports.backend import BackendOptions
+from dtq.ports.broker import Delivery, Fetch, Offer, Offers
+from tests.contract.harness import Harness, OpenHarness
+from tests.contract.recording import recording
+from tests.contract.steps import (
+    PEER,
+    VISIBILITY,
+    bring_to,
+    cancel,
+    claim,
+    commit,
+    decide_finish,
+    make,
+    now,
+    only,
+    run,
+    seconds,
+    stored,
+    submit,
+    take,
+    take_one,
+)
+from tests.factories import OPERATOR, QUEUE, WORKER, a_fault, a_lease, a_success, a_token, an_audit_entry, an_event
+
+S = TaskStatus
+PLAIN: Final[Sequence[dict[str, Any]]] = [
+    {},
+    {"priority": 9, "max_attempts": 1, "timeout": seconds(3600)},
+    {"timeout": seconds(0.001), "task_type": "a.b:c-d_E9", "idempotency_key": 'k~!%"\\{'},
+    {"metadata": '{"note":"überall"}', "payload": '{"text":"é"}'},
+]
+
+
+def offers(harness: Harness, number: int, *, at: datetime | None = None) -> Offers:
+    return Offers(at=at or now(harness), starts=[Offer(a_lease(), a_token()) for _ in range(number)])
+
+
+async def fetch(
+    harness: Harness,
+    offered: Offers,
+    *,
+    limit: int = 100,
+    held: Collection[Receipt] = (),
+    after: Sequence[Change] = (),
+    reaping: bool = False,
+) -> Fetch:
+    return await harness.backend.broker.fetch(
+        QUEUE,
+        worker=WORKER,
+        limit=limit,
+        reap_idle=VISIBILITY if reaping else None,
+        held=held,
+        after=after,
+        offers=offered,
+    )
+
+
+def decided(task: Task, offered: Offers, number: int = 0) -> Change:
+    """What the domain makes of a task and an offer."""
+    assert task.receipt is not None
+    offer = offered.starts[number]
+    by = Claim(worker=WORKER, lease=offer.lease, receipt=task.receipt)
+    change = start_unseen(task, claim=by, now=offered.at, token=offer.token)
+    assert change is not None
+    return change
+
+
+@pytest.mark.parametrize("spec", PLAIN)
+async def test_what_waits_for_its_first_start_is_started(harness: Harness, spec: dict[str, Any]) -> None:
+    task, offered = await submit(harness, **spec), offers(harness, 1)
+
+    (delivery,) = (await fetch(harness, offered)).deliveries
+
+    change = decided(task, offered)
+    assert (task, change) == (delivery.task, delivery.started)
+    assert change.after == await stored(harness, task.task_id)
+    assert {task.task_id} == (await harness.census())[Place.HELD]
+
+
+@pytest.mark.parametrize("spec", PLAIN)
+async def test_it_is_told_of_as_by_a_commit(harness: Harness, spec: dict[str, Any]) -> None:
+    task, offered = await submit(harness, **spec), offers(harness, 1)
+
+    async with recording(harness) as record:
+        await fetch(harness, offered)
+
+        assert [decided(task, offered).event] == await record.heard()
+
+
+async def test_it_lives_as_long_as_by_a_commit(open_harness: OpenHarness) -> None:
+    short = Retention(task=LIVING.task, result=seconds(1), idempotency=LIVING.idempotency)
+    async with open_harness(options=BackendOptions(retention=short)) as harness:
+        task, offered = await submit(harness, timeout=seconds(3600)), offers(harness, 1)
+        await fetch(harness, offered)
+        lifetime = task_lifetime(decided(task, offered).after, at=offered.at, retention=short)
+
+        await harness.advance(lifetime - seconds(5))
+        assert await harness.backend.broker.load(task.task_id) is not None
+        await harness.advance(seconds(10))
+        assert await harness.backend.broker.load(task.task_id) is None
+
+
+async def test_its_token_is_remembered_beside_those_before(harness: Harness) -> None:
+    claimed = await claim(harness, await submit(harness, delay=seconds(5)))
+    promotion = promote(claimed, now=now(harness), token=a_token())
+    assert isinstance(promotion, Change)
+    task, offered = await make(harness, promotion), offers(harness, 1)
+    await fetch(harness, offered)
+
+    assert [Already, Already] == [type(await commit(harness, change)) for change in (promotion, decided(task, offered))]
+
+
+async def test_offers_are_taken_in_their_order_by_the_tasks_in_theirs(harness: Harness) -> None:
+    low, high = await submit(harness, priority=1), [await submit(harness, priority=8) for _ in range(2)]
+    offered = offers(harness, 5)
+
+    fetched = await fetch(harness, offered)
+
+    tasks = [*high, low]
+    assert [decided(task, offered, at) for at, task in enumerate(tasks)] == [one.started for one in fetched.deliveries]
+
+
+async def test_what_no_offer_is_left_for_comes_as_it_is(harness: Harness) -> None:
+    tasks = [await submit(harness) for _ in range(3)]
+    offered = offers(harness, 2)
+
+    fetched = await fetch(harness, offered)
+
+    assert [decided(task, offered, at) for at, task in enumerate(tasks[:2])] + [None] == [
+        one.started for one in fetched.deliveries
+    ]
+    assert tasks[2] == await stored(harness, tasks[2].task_id) == fetched.deliveries[2].task
+
+
+async def test_held_entries_are_started_too(harness: Harness) -> None:
+    task, offered = await submit(harness), offers(harness, 1)
+    await take(harness)
+    assert task.receipt is not None
+
+    fetched = await fetch(harness, offered, held=[task.receipt])
+
+    assert [decided(task, offered)] == [one.started for one in fetched.deliveries]
+
+
+async def test_what_was_read_and_left_by_a_peer_is_started_too(harness: Harness) -> None:
+    task = await submit(harness)
+    await take(harness, worker=PEER)
+    await harness.advance(VISIBILITY)
+    offered = offers(harness, 1)
+
+    fetched = await fetch(harness, offered, reaping=True)
+
+    assert [decided(task, offered)] == [one.started for one in fetched.deliveries]
+
+
+async def test_what_an_end_makes_room_for_is_started_too(harness: Harness) -> None:
+    running, task = await run(harness), await submit(harness)
+    change, offered = decide_finish(harness, running, a_success()), offers(harness, 1)
+    assert isinstance(change, Change)
+
+    fetched = await fetch(harness, offered, limit=0, after=[change])
+
+    assert [Applied] == [type(answer) for answer in fetched.answers]
+    assert [decided(task, offered)] == [one.started for one in fetched.deliveries]
+
+
+async def expiring(harness: Harness) -> Task:
+    return await submit(harness, ttl=seconds(60))
+
+
+async def retried(harness: Harness) -> Task:
+    claimed = await claim(harness, await bring_to(harness, S.RETRYING, max_attempts=3))
+    return await make(harness, promote(claimed, now=now(harness), token=a_token()))
+
+
+async def lost_by_its_worker(harness: Harness) -> Task:
+    return await run(harness, worker=PEER)
+
+
+async def requeued(harness: Harness) -> Task:
+    dead = await bring_to(harness, S.DEAD_LETTERED)
+    return await make(harness, requeue(dead, now=now(harness), token=a_token(), by=OPERATOR))
+
+
+async def to_be_cancelled(harness: Harness) -> Task:
+    task = await run(harness, worker=PEER)
+    return await cancel(harness, task)
+
+
+async def in_two_places(harness: Harness) -> Task:
+    task = await run(harness)
+    await harness.duplicate(task.task_id)
+    return task
+
+
+async def gone(harness: Harness) -> Task:
+    task = await submit(harness)
+    await harness.evict(task.task_id)
+    return task
+
+
+async def ended(harness: Harness) -> Task:
+    task = await bring_to(harness, S.SUCCEEDED)
+    await harness.duplicate(task.task_id)
+    return task
+
+
+OTHERS: Final[Sequence[Callable[[Harness], Awaitable[Task]]]] = [
+    expiring,
+    retried,
+    lost_by_its_worker,
+    to_be_cancelled,
+    in_two_places,
+    gone,
+    ended,
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+async def test_what_more_is_to_be_decided_of_comes_as_it_is(
+    harness: Harness, other: Callable[[Harness], Awaitable[Task]]
+) -> None:
+    task = await other(harness)
+    await harness.advance(VISIBILITY)
+    before, offered = await harness.backend.broker.load(task.task_id), offers(harness, 1)
+
+    async with recording(harness) as record:
+        deliveries = (await fetch(harness, offered, reaping=True)).deliveries
+        assert [] == await record.heard()
+
+    assert {None} == {one.started for one in deliveries}
+    assert {before} == {one.task for one in deliveries if one.task is not None} | {before}
+    assert before == await harness.backend.broker.load(task.task_id)
+
+
+async def test_it_leaves_its_offer_to_the_next(harness: Harness) -> None:
+    await expiring(harness)
+    task, offered = await submit(harness), offers(harness, 1)
+
+    fetched = await fetch(harness, offered)
+
+    assert [None, decided(task, offered)] == [one.started for one in fetched.deliveries]
+
+
+async def test_what_came_after_the_moment_of_the_offers_comes_as_it_is(harness: Harness) -> None:
+    offered = offers(harness, 1)
+    await harness.advance(seconds(1))
+    task = await submit(harness)
+
+    assert [None] == [one.started for one in (await fetch(harness, offered)).deliveries]
+    assert task == await stored(harness, task.task_id)
+
+
+async def test_what_was_requeued_can_be_started_whichever_way(harness: Harness) -> None:
+    task, offered = await requeued(harness), offers(harness, 1)
+
+    (delivery,) = (await fetch(harness, offered)).deliveries
+
+    assert delivery.started in {None, decided(task, offered)}
+    after = task if delivery.started is None else delivery.started.after
+    assert after == await stored(harness, task.task_id)
+
+
+async def test_an_entry_of_nobody_and_one_that_cannot_be_read_come_as_they_are(harness: Harness) -> None:
+    await harness.forge(QUEUE, priority=5, fields={"task_id": "nobody"})
+    await harness.garble((await submit(harness)).task_id)
+    offered = offers(harness, 2)
+
+    fetched = await fetch(harness, offered)
+
+    assert ([None], 1) == ([one.started for one in fetched.deliveries], len(fetched.unreadable))
+
+
+async def test_an_entry_beside_the_tasks_own_starts_nothing(harness: Harness) -> None:
+    task = await submit(harness)
+    forged = await harness.duplicate(task.task_id)
+    offered = offers(harness, 2)
+
+    fetched = await fetch(harness, offered)
+
+    assert {task.receipt: decided(task, offered), forged: None} == {
+        one.receipt: one.started for one in fetched.deliveries
+    }
+
+
+async def test_an_entry_in_another_priority_than_its_tasks_starts_nothing(harness: Harness) -> None:
+    task = await submit(harness, priority=3)
+    own = only(await take(harness))
+    await harness.forge(QUEUE, priority=8, fields=own.fields)
+
+    (delivery,) = (await fetch(harness, offers(harness, 1))).deliveries
+
+    assert delivery.started is None
+    assert task == await stored(harness, task.task_id)
+
+
+async def test_a_paused_queue_starts_nothing(harness: Harness) -> None:
+    task = await submit(harness)
+    await harness.backend.queues.pause(QUEUE, audit=an_audit_entry(), event=an_event())
+
+    fetched = await fetch(harness, offers(harness, 1))
+
+    assert (True, []) == (fetched.paused, list(fetched.deliveries))
+    assert task == await stored(harness, task.task_id)
+
+
+async def test_what_was_started_ends_like_any_other(harness: Harness) -> None:
+    task = await submit(harness, max_attempts=2)
+    (delivery,) = (await fetch(harness, offers(harness, 1))).deliveries
+    assert delivery.started is not None
+
+    after = await make(harness, decide_finish(harness, delivery.started.after, a_fault()))
+
+    assert (S.RETRYING, 1, task.task_id) == (after.status, after.attempt, after.task_id)
+    assert [] == await harness.unbounded()
+
+
+async def test_what_is_started_is_no_longer_a_peers_to_start(harness: Harness) -> None:
+    task = await submit(harness)
+    seen = await take_one(harness, task, worker=PEER)
+    await harness.advance(VISIBILITY)
+    await fetch(harness, offers(harness, 1), reaping=True)
+
+    by = Claim(worker=PEER, lease=a_lease(), receipt=seen.receipt)
+    late = start_unseen(task, claim=by, now=now(harness), token=a_token())
+    assert late is not None
+    assert not isinstance(await commit(harness, late), Applied)
+
+
+async def test_a_task_that_is_cancelled_meanwhile_comes_no_more(harness: Harness) -> None:
+    await cancel(harness, await submit(harness))
+
+    assert [] == list((await fetch(harness, offers(harness, 1))).deliveries)
+
+
+async def begun(harness: Harness, offered: Offers) -> Sequence[Delivery]:
+    leases = [offer.lease for offer in offered.starts]
+    return await harness.backend.broker.begun(QUEUE, worker=WORKER, leases=leases)
+
+
+async def test_what_was_started_unheard_is_found(harness: Harness) -> None:
+    tasks = [await submit(harness, priority=priority) for priority in (9, 3)]
+    offered = offers(harness, 3)
+    await harness.lose_reply()
+
+    with pytest.raises(OutcomeUnknown):
+        await fetch(harness, offered)
+
+    found = await begun(harness, offered)
+    assert [decided(task, offered, at).after for at, task in enumerate(tasks)] == [one.task for one in found]
+    assert [task.receipt for task in tasks] == [one.receipt for one in found]
+    assert [task.task_id for task in tasks] == [one.fields["task_id"] for one in found]
+
+
+async def test_only_what_is_owned_under_these_leases_is_found(harness: Harness) -> None:
+    await run(harness)
+    await submit(harness)
+    await fetch(harness, offers(harness, 1))
+    task = await submit(harness)
+    mine = offers(harness, 1)
+    await fetch(harness, mine)
+    await submit(harness, ttl=seconds(60))
+    await fetch(harness, offers(harness, 0))
+    await harness.garble((await submit(harness)).task_id)
+    await fetch(harness, offers(harness, 0))
+
+    assert [task.task_id] == [one.fields["task_id"] for one in await begun(harness, mine)]
+    await harness.disown(task.task_id)
+    assert [] == list(await begun(harness, mine))
+
+
+async def test_a_task_whose_cancellation_was_asked_for_meanwhile_is_found_as_it_is(harness: Harness) -> None:
+    task, offered = await submit(harness), offers(harness, 1)
+    await fetch(harness, offered)
+    running = await stored(harness, task.task_id)
+    asked = await cancel(harness, running)
+
+    assert [asked] == [one.task for one in await begun(harness, offered)]
+
+
+async def test_an_entry_whose_record_is_gone_is_not_found(harness: Harness) -> None:
+    task, offered = await submit(harness), offers(harness, 1)
+    await fetch(harness, offered)
+    await harness.evict(TaskId(task.task_id))
+
+    assert [] == list(await begun(harness, offered))
