@@ -152,7 +152,7 @@ class Ground:
     def submitted(self, task_type: str, *, key: str | None = None, **payload: Any) -> Case:
         """Create a task directly, under an idempotency key of its own."""
         case = self.new_case(key)
-        options = {name: payload.pop(name) for name in ("max_attempts", "delay_seconds") if name in payload}
+        options = {name: payload.pop(name) for name in ("max_attempts", "delay_seconds", "metadata") if name in payload}
         task = a_task(task_type, payload=payload, idempotency_key=case.key, timeout_ms=600_000, **options)
         (case.task_id,) = self.system.create(task)
         return case

@@ -32,6 +32,10 @@ def _event(name: str) -> bytes:
     return f'"{name}"'.encode()
 
 
+_STARTED = b'Z","type":"TASK_STARTED"'
+"""Of a start that was decided for a task; in what a fetch carries to start any other the moment stands elsewhere."""
+
+
 POINTS = (
     Point(
         name="submit",
@@ -56,8 +60,22 @@ POINTS = (
         },
     ),
     Point(
-        name="read",
+        name="read and start",
         scene=scenes.RUN,
+        word=FETCH.digest.encode(),
+        commands=_commands("exists xreadgroup"),
+        is_single=True,
+        outcomes={
+            **_calm(Outcome()),
+            F.COMMANDS_DENIED: Outcome(takes_over=True),
+            F.KEYS_DENIED: Outcome(takes_over=True),
+            F.KILLED_BEFORE: Outcome(),
+            F.KILLED_AFTER: Outcome(attempt=2, starts=(2,), takes_over=True),
+        },
+    ),
+    Point(
+        name="read",
+        scene=scenes.RUN_EXPIRING,
         word=FETCH.digest.encode(),
         commands=_commands("exists xreadgroup"),
         is_single=True,
@@ -71,8 +89,8 @@ POINTS = (
     ),
     Point(
         name="start",
-        scene=scenes.RUN,
-        word=_event("TASK_STARTED"),
+        scene=scenes.RUN_EXPIRING,
+        word=_STARTED,
         commands=_commands("xpending exists getrange set hset pexpire publish"),
         outcomes={
             **_calm(Outcome()),
@@ -167,7 +185,7 @@ POINTS = (
     Point(
         name="start again",
         scene=scenes.TAKE_OVER,
-        word=_event("TASK_STARTED"),
+        word=_STARTED,
         commands=_commands("xpending exists getrange set hset pexpire publish"),
         outcomes={
             **_calm(Outcome(attempt=2, starts=(1, 2))),

@@ -75,7 +75,8 @@ def start_unseen(task: Task, *, claim: Claim, now: datetime, token: Version) -> 
     None where more is to be decided of it than that it waits for its first start: then it is started by ``start``.
     """
     waits = (task.status, task.attempt) == UNSTARTED and task.receipt == claim.receipt
-    if not waits or task.ttl_at is not None or max(task.created_at, task.available_at) > now:
+    may_end = task.cancel_requested or task.ttl_at is not None
+    if not waits or may_end or max(task.created_at, task.available_at) > now:
         return None
     return _run(task, claim=claim, now=now, token=token)
 

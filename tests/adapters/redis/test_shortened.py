@@ -29,7 +29,7 @@ def lengths(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     async def call_and_measure(*command: Any, **named: Any) -> Any:
         reply = await call(*command, **named)
         if FETCH.digest in command:
-            found.extend(len(snapshot) for _, _, _, snapshot, _ in reply[2][1])
+            found.extend(len(snapshot) for _, _, _, snapshot, *_ in reply[2][1])
         return reply
 
     monkeypatch.setattr(client, "call", call_and_measure)
