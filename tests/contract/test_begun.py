@@ -6,6 +6,7 @@ import pytest
 
 from dtq.domain.delivery import Claim, start_unseen
 from dtq.domain.errors import OutcomeUnknown
+from dtq.domain.status import TaskStatus
 from dtq.ports.answers import Applied
 from dtq.ports.broker import Delivery, Offers
 from tests.contract.harness import Harness

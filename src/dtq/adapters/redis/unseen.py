@@ -89,7 +89,7 @@ def starts(keys: Keyspace, *, options: BackendOptions) -> Starts:
     commands = [blank.filled(command, {TOKEN: _TOKEN, TOKENS: _JOINED}) for command, *_ in steps]
     if not _OF_EVERY_SWEEP.issuperset(move.change.requires) or any(guard for _, *guard in steps):
         raise ValueError("a start requires what a sweep does not see to")
-    written = msgpack.encode([[_pieces(word, values) for word in command] for command in commands])
+    written = msgpack.encode([_with_holes(command, values) for command in commands])
     return Starts(written, int(lifetime) - _TIMEOUT // _MILLISECOND)
 
 
@@ -117,9 +117,13 @@ def _start_of_the_stand_in() -> Change:
     return change
 
 
-def _pieces(word: str, values: Sequence[str]) -> str | list[str | int]:
-    """Return a word of the stand-in's, where it has something of its own in pieces, with numbers for that."""
-    parts = re.split("(" + "|".join(map(re.escape, values)) + ")", word)
-    if len(parts) == 1:
-        return word
-    return [values.index(part) + 1 if part in values else part for part in parts if part]
+def _with_holes(command: Sequence[str], values: Sequence[str]) -> Sequence[object]:
+    """Return the words of a command, then of each that has something of the stand-in's own its place and its pieces."""
+    own = re.compile("(" + "|".join(map(re.escape, values)) + ")")
+    holes = [
+        [place, *(values.index(part) + 1 if part in values else part for part in own.split(word) if part)]
+        for place, word in enumerate(command, 1)
+        if own.search(word)
+    ]
+    places = {place for place, *_ in holes}
+    return [["" if place in places else word for place, word in enumerate(command, 1)], *holes]

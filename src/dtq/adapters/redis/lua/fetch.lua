@@ -8,9 +8,9 @@
 -- ARGV[11] the status and [12] the attempts of a task that waits for its first start,
 -- ARGV[13] the names of the fields of an entry, in their order
 -- ARGV[14] offers: lease, token, .. (msgpack), '' none, [15] their moment, in milliseconds and [16] as events have it,
--- ARGV[17] how the start of a task is made (msgpack): commands of words, a word being a list of pieces where numbers
---          stand for the VALUES of the task, [18] the lifetime of its record beside its timeout, in milliseconds,
--- ARGV[19] how many tokens a record remembers
+-- ARGV[17] how the start of a task is made (msgpack), a list of commands: words, then for some of them the place and the
+--          pieces, where numbers stand for the values of the task; [18] the lifetime of its record beside its timeout, in
+--          milliseconds, [19] how many tokens a record remembers
 -- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked, offer},
 --          with the reason in place of a snapshot that cannot be had; marks are read only where there is no record. Where
 --          the short look is enough, fields are the entry's values alone, and of the snapshot comes what they do not say;
@@ -42,15 +42,19 @@ local function short_look(id, entry)
   end
 end
 
-local function filled(command, values)
-  local words = {}
-  for i, word in ipairs(command) do
-    if type(word) == 'table' then
+-- Puts values into the words of a command, which the next task writes over.
+local function fill(command, values)
+  local words = command[1]
+  for i = 2, #command do
+    local hole, text = command[i], nil
+    if #hole == 2 then
+      text = values[hole[2]]
+    else
       local pieces = {}
-      for j, piece in ipairs(word) do pieces[j] = values[piece] or piece end
-      word = table.concat(pieces)
+      for j = 2, #hole do pieces[j - 1] = values[hole[j]] or hole[j] end
+      text = table.concat(pieces)
     end
-    words[i] = word
+    words[hole[1]] = text
   end
   return words
 end
@@ -69,16 +73,15 @@ local function start(band, entry, told, tokens)
   local values = {id, task_type, lease, token, ARGV[15], ARGV[16], token .. ' ' .. tokens,
     string.format('%.0f', tonumber(ARGV[18]) + tonumber(timeout)), worker, queue}
   commands = commands or cmsgpack.unpack(ARGV[17])
-  local steps = {}
-  for i, command in ipairs(commands) do
-    steps[i] = filled(command, values)
+  for i = 1, #commands do
+    local words = fill(commands[i], values)
     -- a step that may not be made is found before the first one: all of them go another way then
-    if used == 0 and not redis.acl_check_cmd(unpack(steps[i])) then
+    if used == 0 and not redis.acl_check_cmd(unpack(words)) then
       offers = {}
       return 0
     end
   end
-  for i = 1, #steps do call(unpack(steps[i])) end
+  for i = 1, #commands do call(unpack(commands[i][1])) end
   used = used + 2
   return used / 2
 end
