@@ -12,6 +12,7 @@ from dtq.adapters.memory import State, backend_of
 from dtq.adapters.memory.expiring import Expiring
 from dtq.adapters.memory.streams import Stream
 from dtq.domain.change import Change
+from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Receipt, Task, TaskId, WorkerId
 from dtq.ports.answers import Admission, Broken
 from dtq.ports.backend import Backend, BackendOptions
@@ -150,6 +151,7 @@ class Server:
         ends: Sequence[Change] = named.get("after", ())
         stored = self._stored_before(method, arguments, ends)
         owners = {task_id: self._owner_of(task) for task_id, task in stored.items()}
+        waiting = self._waiting_in(arguments[0]) if named.get("offers") else {}
         call = getattr(self.port(name), method)
         if method == "commit" or ends:
             self.state.faults.writes_left, self.stops_next_commit_after = self.stops_next_commit_after, None
@@ -166,6 +168,7 @@ class Server:
             self.history.halved.update(stored)
         for task_id, before in stored.items():
             self._note_step(who, task_id, before, owners[task_id])
+        self._note_starts(who, waiting, answer, worker=named.get("worker"))
         for trap in [trap for trap in self.traps if _is_sprung(trap, method, answer)]:
             trap.times -= 1
             if not trap.times:
@@ -205,6 +208,22 @@ class Server:
             owner=owner,
         )
         self.history.steps.append(step)
+
+    def _waiting_in(self, queue: QueueName) -> dict[TaskId, Task | None]:
+        streams = self.state.queue(queue).bands.values()
+        ids = [TaskId(fields.get("task_id", "")) for stream in streams for fields in stream.entries.values()]
+        return {task_id: self.state.task(task_id) for task_id in ids}
+
+    def _note_starts(
+        self, who: str, waiting: dict[TaskId, Task | None], answer: object, *, worker: WorkerId | None
+    ) -> None:
+        """Take note of what a fetch has started of what was waiting; one that it does not tell of was cut half-way."""
+        told = answer.deliveries if isinstance(answer, Fetch) else ()
+        started = {one.started.after.task_id for one in told if one.started is not None}
+        for task_id, before in waiting.items():
+            if before is not None and before.status is TaskStatus.QUEUED and self.state.task(task_id) is not before:
+                self._note_step(who, task_id, before, worker)
+                self.history.halved.update({task_id} - started)
 
     def _owner_of(self, task: Task | None) -> WorkerId | None:
         if task is None or task.entry_id is None:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.domain.change import Requirement
-from dtq.domain.task import QueueName, Receipt
+from dtq.domain.task import QueueName, Receipt, TaskId
 from dtq.ports.answers import Conflict, Refused
 from dtq.ports.broker import Fetch
 from tests.simulation.checkers.finding import Finding
@@ -38,7 +38,7 @@ class Spell(Struct, frozen=True):
 
 
 def c19_promptness(history: History) -> Iterator[Finding]:
-    """What a worker was given is started or handed back at once, and what is handed back is taken by who has room."""
+    """What a worker was given is started, run or handed back at once; what is handed back is taken by who has room."""
     if history.wiped_at is not None:
         return
     spells = list(_spells(history))
@@ -67,8 +67,10 @@ def _given(
         return
     if _is_blocked(history, call.who, until) or not _lives(history, call.who, until):
         return
+    begun = _begun(call.answer)
     for receipt in _receipts(call.answer):
-        if not any(call.at < at <= until for at in moves.get(receipt, ())):
+        runs = (one.at for one in history.executions if one.task_id == begun.get(receipt))
+        if not any(call.at < at <= until for at in (*moves.get(receipt, ()), *runs)):
             yield Finding("C19", None, f"{call.who} was given {receipt} at {call.at:.3f} s, and sits on it")
 
 
@@ -119,6 +121,12 @@ def _receipts(answer: object) -> list[Receipt]:
     if isinstance(answer, Fetch):
         return [one.receipt for one in answer.deliveries]
     return list(answer) if isinstance(answer, Sequence) else []
+
+
+def _begun(answer: object) -> Mapping[Receipt, TaskId]:
+    """Return the tasks that a fetch has started, which are to run."""
+    told = answer.deliveries if isinstance(answer, Fetch) else ()
+    return {one.receipt: one.started.after.task_id for one in told if one.started is not None}
 
 
 def _moves(history: History) -> Mapping[Receipt, Sequence[float]]:
