@@ -24,6 +24,17 @@ async def test_a_task_is_started_by_the_fetch_that_brings_it(world: World) -> No
     assert [S.RUNNING] == staff.notes.steps(task_id)
 
 
+async def test_one_whose_start_is_not_made_is_started_by_itself(world: World) -> None:
+    staff = await world.hire()
+    world.state.faults.writes_left = 0
+
+    task_id = await world.submit_quietly()
+    await world.settle()
+
+    assert ONCE == await standing(world, task_id)
+    assert [S.RUNNING, S.SUCCEEDED] == staff.notes.steps(task_id)
+
+
 async def test_one_that_is_to_be_looked_at_first_is_started_beside_it(world: World) -> None:
     staff = await world.hire(concurrency=4)
     staff.link.stall("fetch")
