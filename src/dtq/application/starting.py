@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dtq.application.group_commit import Send, together
@@ -31,16 +32,15 @@ _RUNNING: Final = TaskStatus.RUNNING
 Run = Callable[[Task, HeldLease], None]
 
 
-class _Start:
+class _Start(Struct):
     """One delivery on its way to be started; ``repeat`` is a step that stopped half-way and must be sent again."""
 
-    def __init__(self, delivery: Delivery, *, lease: LeaseToken) -> None:
-        self.delivery = delivery
-        self.receipt = delivery.receipt
-        self.task = delivery.task
-        self.lease = lease
-        self.repeat: Change | None = None
-        self.stopped = ""
+    delivery: Delivery
+    receipt: Receipt
+    task: Task | None
+    lease: LeaseToken
+    repeat: Change | None = None
+    stopped: str = ""
 
     def held(self, task: Task) -> HeldLease:
         return HeldLease(task_id=task.task_id, receipt=self.receipt, lease=self.lease)
@@ -82,7 +82,7 @@ class Starting:
 
         Raises WorkerReplaced.
         """
-        waiting = [_Start(delivery, lease=self._ids.lease()) for delivery in deliveries]
+        waiting = [_Start(one, one.receipt, one.task, self._ids.lease()) for one in deliveries]
         returned: list[Receipt] = []
         for _ in range(_MAX_ROUNDS):
             decided = await self._decide_all(waiting, returned)
@@ -101,8 +101,8 @@ class Starting:
         kept = {report.lease for report in reports if report.kept}
         started = [(one, change) for one, change in self._doubtful if one.lease in kept]
         self._doubtful = ()
+        self._observer.committed(*[change for _, change in started])
         for one, change in started:
-            self._observer.committed(change)
             self._run(change.after, one.held(change.after))
 
     async def _decide_all(self, waiting: Sequence[_Start], returned: list[Receipt]) -> list[tuple[_Start, Change]]:
@@ -161,11 +161,12 @@ class Starting:
         answers = await together([change for _, change in decided], send=self._commit_all)
         self._doubtful = ()
         again: list[_Start] = []
+        made: list[tuple[_Start, Change, Applied | Already]] = []
         for (one, change), answer in zip(decided, answers, strict=True):
             one.repeat = None
             match answer:
                 case Applied() | Already():
-                    self._made(one, change, answer)
+                    made.append((one, change, answer))
                 case Conflict(task=found):
                     one.task = None if found is None else replace(found, payload=one.delivery.fields.get("payload"))
                     again.append(one)
@@ -179,11 +180,14 @@ class Starting:
                     again.append(one)
                 case _:
                     assert_never(answer)
+        if made:
+            self._begin(made)
         return again
 
-    def _made(self, one: _Start, change: Change, answer: Applied | Already) -> None:
-        """Run what has been started, unless it was so long ago that the task has moved on."""
-        self._observer.committed(change)
-        stored = change.after if isinstance(answer, Applied) else answer.task
-        if change.after.status is _RUNNING and stored is not None and stored.lease == one.lease:
-            self._run(change.after, one.held(change.after))
+    def _begin(self, made: Sequence[tuple[_Start, Change, Applied | Already]]) -> None:
+        """Tell of what was made, and run what was started, unless so long ago that the task has moved on."""
+        self._observer.committed(*[change for _, change, _ in made])
+        for one, change, answer in made:
+            stored = change.after if isinstance(answer, Applied) else answer.task
+            if change.after.status is _RUNNING and stored is not None and stored.lease == one.lease:
+                self._run(change.after, one.held(change.after))
