@@ -45,6 +45,9 @@ Ended = Callable[[], None]
 
 _UNRECORDED: Final = frozenset({StopReason.LOST, StopReason.DRAIN})
 
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_TIMEOUT: Final = StopReason.TIMEOUT
+
 
 class ExecutionRules(Struct, frozen=True, kw_only=True):
     """What every attempt of a worker has in common."""
@@ -66,7 +69,6 @@ class Attempt:
         "_clock",
         "_deadlines",
         "_grace",
-        "_has_ended",
         "_loop",
         "_on_decided",
         "_on_ended",
@@ -90,7 +92,6 @@ class Attempt:
         on_ended: Ended,
     ) -> None:
         self.is_decided = False
-        self._has_ended = False
         self._on_decided = on_decided
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
@@ -142,6 +143,8 @@ class Attempt:
         pool.submit(self._call_sync, handler, payload)
 
     async def _call_async(self, handler: Handler, payload: object) -> None:
+        if self._runner is not None:
+            self._runner.remove_done_callback(self._end_unbegun)
         outcome: Outcome = _UNTOLD
         try:
             value = handler.function(payload, self._context(self._began_at))
@@ -193,21 +196,19 @@ class Attempt:
 
     def _end_unbegun(self, _: "asyncio.Task[None]") -> None:
         """End an attempt whose task was canceled before its first line ran."""
-        if not self._has_ended:
-            cancelled = classify(asyncio.CancelledError("canceled before it began"), retryable=())
-            self._end(cancelled, self._clock.monotonic())
+        cancelled = classify(asyncio.CancelledError("canceled before it began"), retryable=())
+        self._end(cancelled, self._clock.monotonic())
 
     def _end(self, outcome: Outcome, at: float) -> None:
         if self._reason is None and at >= self.ends_at:
             # a handler that blocked the loop kept the timer from going off: its late value does not count
-            self._reason = StopReason.TIMEOUT
+            self._reason = _TIMEOUT
         if isinstance(outcome, Succeeded):
             outcome = replace(outcome, ran=timedelta(seconds=at - self._began_at))
         self._decide(outcome)
         self._deadlines.end(self)
         if self._grace is not None:
             self._grace.cancel()
-        self._has_ended = True
         self._on_ended()
 
     def _give_up(self) -> None:
@@ -219,7 +220,7 @@ class Attempt:
         self.is_decided = True
         if self._reason in _UNRECORDED:
             self._on_decided(None)
-        elif self._reason is StopReason.TIMEOUT:
+        elif self._reason is _TIMEOUT:
             self._on_decided(timed_out(self._timeout))
         else:
             self._on_decided(outcome)
