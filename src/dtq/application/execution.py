@@ -43,6 +43,7 @@ _UNTOLD: Final = failed("UntoldError", "the handler ended, and nobody could tell
 Decided = Callable[[Outcome | None], None]
 Ended = Callable[[], None]
 
+
 _UNRECORDED: Final = frozenset({StopReason.LOST, StopReason.DRAIN})
 
 # named here, since to look up a member of an enumeration takes longer than to compare it
@@ -189,6 +190,8 @@ class Attempt(Struct, eq=False):
         if self._grace is not None:
             self._grace.cancel()
         self._on_ended()
+        # they hold whoever holds this attempt: with them it would be left to the garbage collector
+        self._on_decided, self._on_ended = _unheard, _unheard
 
     def _give_up(self) -> None:
         self._decide(failed("CancelledError", "it did not end when it was canceled", retryable=False))
@@ -239,3 +242,7 @@ def _sync_outcome(value: object, *, max_bytes: int) -> Outcome:
     if inspect.iscoroutine(value):
         value.close()
     return not_serializable("a sync handler returned an awaitable; declare it with async def")
+
+
+def _unheard(*_: object) -> None:
+    """Tell nobody."""
