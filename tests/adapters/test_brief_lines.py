@@ -72,7 +72,7 @@ def test_such_a_line_reads_as_the_processors_make_it(
     change: Change, form: str, worker_id: WorkerId | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = line_of(change, form=form, worker_id=worker_id)
-    monkeypatch.setattr(observers, "brief", lambda **_: lambda _: None)
+    monkeypatch.setattr(observers, "brief", lambda **_: lambda changes: [None] * len(changes))
     assert line == line_of(change, form=form, worker_id=worker_id)
 
 
@@ -94,7 +94,7 @@ def test_what_goes_on_around_it_is_in_the_line_as_the_processors_put_it(
 ) -> None:
     with bound_contextvars(**around):
         line = line_of(change, form=form, worker_id=None)
-        monkeypatch.setattr(observers, "brief", lambda **_: lambda _: None)
+        monkeypatch.setattr(observers, "brief", lambda **_: lambda changes: [None] * len(changes))
         assert line == line_of(change, form=form, worker_id=None)
     assert all(name in line for name in around)
 
@@ -102,15 +102,14 @@ def test_what_goes_on_around_it_is_in_the_line_as_the_processors_put_it(
 @pytest.mark.parametrize("form", FORMS)
 def test_steps_as_they_should_be_have_lines_made_in_this_way(form: str) -> None:
     make = brief(service="worker", worker_id=WORKER, as_json=form == "json", warned_of=())
-    assert make(CHANGES["started"]) is not None
-    assert make(CHANGES["succeeded"]) is not None
+    assert None not in make([CHANGES["started"], CHANGES["succeeded"]])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_submission_in_a_request_has_one_too(form: str) -> None:
     make = brief(service="api", worker_id=None, as_json=form == "json", warned_of=())
     with bound_contextvars(request_id="a-request"):
-        assert make(CHANGES["submitted"]) is not None
+        assert None not in make([CHANGES["submitted"]])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -122,9 +121,23 @@ def test_such_a_line_tells_its_time_to_the_microsecond_and_leaves_a_whole_second
     nanoseconds: int, shown: str | None, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(briefs, "time_ns", lambda: 1_767_323_045_000_000_000 + nanoseconds)
-    line = brief(service="worker", worker_id=WORKER, as_json=form == "json", warned_of=())(CHANGES["started"])
+    make = brief(service="worker", worker_id=WORKER, as_json=form == "json", warned_of=())
+    (line,) = make([CHANGES["started"]])
 
     assert shown is None if line is None else shown is not None and shown in line
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_changes_that_are_told_of_together_have_a_line_each_in_their_order(form: str) -> None:
+    together, apart = io.StringIO(), io.StringIO()
+    for stream, groups in ((together, [[*CHANGES.values()]]), (apart, [[change] for change in CHANGES.values()])):
+        observer = LogObserver(stream, service="worker", level="INFO", as_json=form == "json", worker_id=WORKER)
+        for changes in groups:
+            observer.committed(*changes)
+
+    lines = STAMP.sub("now", together.getvalue()).splitlines()
+    assert STAMP.sub("now", apart.getvalue()).splitlines() == lines
+    assert len(CHANGES) == len(lines)
 
 
 @pytest.mark.parametrize("level", ["WARNING", "ERROR"])

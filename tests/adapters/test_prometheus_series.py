@@ -40,6 +40,14 @@ def test_what_threads_count_together_is_counted_once_while_it_is_scraped() -> No
     assert {(QUEUE, TASK_TYPE): each * threads} == shown.of("dtq_task_execution_seconds_count")
 
 
+def test_what_is_told_of_together_is_counted_as_if_it_were_told_of_one_by_one() -> None:
+    changes = [started(a_task()), finished(Succeeded(result="1", ran=SECOND)), started(a_task())]
+    metrics = metrics_of(Role.WORKER)
+    metrics.observer.committed(*changes)
+
+    assert scraped(metrics).text == after(*changes).text
+
+
 def test_what_speaks_in_the_midst_of_a_count_is_counted_too() -> None:
     metrics = metrics_of(Role.WORKER)
 

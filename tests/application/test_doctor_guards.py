@@ -134,8 +134,8 @@ async def test_nobody_is_told_of_a_repair_that_was_not_made(clinic: Clinic) -> N
     told = list[Any]()
 
     class Watching:
-        def committed(self, change: Any) -> None:
-            told.append(change)
+        def committed(self, *changes: Any) -> None:
+            told.extend(changes)
 
     treatment = Treatment(
         clinic.backend,

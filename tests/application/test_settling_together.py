@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
+from typing import Any
 
 from dtq.adapters.memory.clock import settle
 from dtq.application.group_commit import MAX_BATCH
@@ -123,7 +124,7 @@ async def test_an_end_that_spoils_its_commit_fails_alone() -> None:
     await settle()
 
     assert [3, 1, 1, 1] == ward.broker.sizes
-    assert [first, bad, last] == ward.over
+    assert [bad, first, last] == ward.over
     assert [first.task_id, last.task_id] == [change.after.task_id for change in ward.notes.changes]
     assert [{"task_id": bad.task_id, "error": "ValueError"}] == ward.notes.of("recording_failed")
 
@@ -157,23 +158,37 @@ async def test_ends_go_through_while_others_wait_for_an_outage_to_pass() -> None
     assert ward.broker.batches[0] == ward.broker.batches[2]
 
 
+async def test_an_end_that_is_answered_in_an_unknown_way_keeps_neither_its_slot_nor_those_of_others() -> None:
+    unknown = a_task(status=S.RUNNING)
+
+    def answer(change: Change) -> Any:
+        return "unknown" if change.after.task_id == unknown.task_id else applied(change)
+
+    ward = Ward(answer)
+    first, _, last = ward.end(a_task(status=S.RUNNING)), ward.end(unknown), ward.end(a_task(status=S.RUNNING))
+    await settle()
+
+    assert 3 == len(ward.over)
+    assert [first.task_id, last.task_id] == [change.after.task_id for change in ward.notes.changes]
+    assert [{"task_id": unknown.task_id, "error": "AssertionError"}] == ward.notes.of("recording_failed")
+
+
 class Shaken(Notes):
-    """An observer that raises once, as none should."""
+    """An observer that raises, as none should."""
 
-    def committed(self, change: Change) -> None:
-        super().committed(change)
-        if len(self.changes) == 1:
-            raise ZeroDivisionError
+    def committed(self, *changes: Change) -> None:
+        super().committed(*changes)
+        raise ZeroDivisionError
 
 
-async def test_an_end_that_fails_when_it_is_told_of_keeps_neither_its_slot_nor_those_of_others() -> None:
+async def test_ends_that_fail_when_they_are_told_of_keep_no_slot() -> None:
     ward = Ward(notes=Shaken())
 
     ended = ward.end_many(3)
     await settle()
 
     assert (ended, 3) == (ward.over, len(ward.notes.changes))
-    assert ["ZeroDivisionError"] == [note["error"] for note in ward.notes.of("recording_failed")]
+    assert ["ZeroDivisionError"] * 3 == [note["error"] for note in ward.notes.of("recording_failed")]
 
 
 class Sparing(CountedIds):

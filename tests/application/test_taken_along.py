@@ -143,7 +143,7 @@ async def test_where_one_spoils_the_fetch_only_that_one_suffers() -> None:
     ward.settling.go()
     await settle()
 
-    assert [first, bad, last] == ward.over
+    assert [bad, first, last] == ward.over
     assert [first.task_id, last.task_id] == [change.after.task_id for change in ward.notes.changes]
 
 

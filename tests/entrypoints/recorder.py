@@ -12,8 +12,8 @@ class Recorder:
         self.events: list[Event] = []
         self.notices: list[tuple[str, dict[str, object]]] = []
 
-    def committed(self, change: Change) -> None:
-        self.changes.append(change)
+    def committed(self, *changes: Change) -> None:
+        self.changes += changes
 
     def happened(self, event: Event) -> None:
         self.events.append(event)

@@ -34,9 +34,10 @@ class Ear:
         self._history = history
         self._loop = loop
 
-    def committed(self, change: Change) -> None:
-        token = change.after.version
-        self._history.told[token] = self._history.told.get(token, 0) + 1
+    def committed(self, *changes: Change) -> None:
+        for change in changes:
+            token = change.after.version
+            self._history.told[token] = self._history.told.get(token, 0) + 1
 
     def happened(self, event: Event) -> None:
         """Take no note: the broker's own events are watched."""

@@ -49,7 +49,7 @@ class Tools(Struct, frozen=True, kw_only=True):
 
 
 class Crew:
-    """Everything that works in one worker. *on_change* hears of each change of the slots and counters."""
+    """Everything that works in one worker. *on_change* and *on_stuck* hear of the slots, as InFlight tells of them."""
 
     def __init__(
         self,
@@ -58,10 +58,11 @@ class Crew:
         registry: Registry,
         retryable: tuple[type[BaseException], ...],
         on_change: Callable[[], None],
+        on_stuck: Callable[[], None],
     ) -> None:
         self._tools = tools
         settings, clock = tools.settings, tools.backend.clock
-        self.in_flight = InFlight(capacity=settings.concurrency, on_change=on_change)
+        self.in_flight = InFlight(capacity=settings.concurrency, on_change=on_change, on_stuck=on_stuck)
         self.reaping = Reaping(
             clock=clock,
             chance=tools.chance,

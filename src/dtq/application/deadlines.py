@@ -1,5 +1,6 @@
 """When attempts must end: one timer for all of them."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -28,6 +29,8 @@ class Deadlines:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._watched: set[Limited] = set()
+        self.end: Final[Callable[[Limited], None]] = self._watched.discard
+        """Takes note that somebody has ended; the set's own, since each attempt does."""
         self._rings_at = NEVER
         self._timer: Timer | None = None
 
@@ -36,10 +39,6 @@ class Deadlines:
         self._watched.add(one)
         if one.ends_at < self._rings_at:
             self._set(one.ends_at)
-
-    def end(self, one: Limited) -> None:
-        """Take note that *one* has ended."""
-        self._watched.discard(one)
 
     def _set(self, at: float) -> None:
         if self._timer is not None:

@@ -43,7 +43,11 @@ _UNTOLD: Final = failed("UntoldError", "the handler ended, and nobody could tell
 Decided = Callable[[Outcome | None], None]
 Ended = Callable[[], None]
 
+
 _UNRECORDED: Final = frozenset({StopReason.LOST, StopReason.DRAIN})
+
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_TIMEOUT: Final = StopReason.TIMEOUT
 
 
 class ExecutionRules(Struct, frozen=True, kw_only=True):
@@ -54,57 +58,34 @@ class ExecutionRules(Struct, frozen=True, kw_only=True):
     retryable: tuple[type[BaseException], ...]
 
 
-class Attempt:
+class _Means(Struct, frozen=True):
+    """What every attempt of an executor works with."""
+
+    clock: Clock
+    deadlines: Deadlines
+    rules: ExecutionRules
+
+
+class Attempt(Struct, eq=False):
     """One run of one handler.
 
     *on_decided* hears the outcome, once, when the handler ends or is given up: None where nothing is to be recorded;
     *on_ended* hears when the handler has really ended, which for one that cannot be stopped is later.
     """
 
-    __slots__ = (
-        "_began_at",
-        "_clock",
-        "_deadlines",
-        "_grace",
-        "_has_ended",
-        "_loop",
-        "_on_decided",
-        "_on_ended",
-        "_reason",
-        "_rules",
-        "_runner",
-        "_task",
-        "_timeout",
-        "ends_at",
-        "is_decided",
-    )
-
-    def __init__(
-        self,
-        task: Task,
-        *,
-        clock: Clock,
-        deadlines: Deadlines,
-        rules: ExecutionRules,
-        on_decided: Decided,
-        on_ended: Ended,
-    ) -> None:
-        self.is_decided = False
-        self._has_ended = False
-        self._on_decided = on_decided
-        self._on_ended = on_ended
-        self._loop = asyncio.get_running_loop()
-        self._task = task
-        self._timeout = task.timeout.total_seconds()
-        self._clock = clock
-        self._deadlines = deadlines
-        self._rules = rules
-        self._reason: StopReason | None = None
-        # counted from when the handler really starts
-        self._began_at = 0.0
-        self.ends_at = NEVER
-        self._grace: Timer | None = None
-        self._runner: asyncio.Task[None] | None = None
+    _task: Task
+    _means: _Means
+    _loop: asyncio.AbstractEventLoop
+    _on_decided: Decided
+    _on_ended: Ended
+    _timeout: float
+    is_decided: bool = False
+    # counted from when the handler really starts
+    _began_at: float = 0.0
+    ends_at: float = NEVER
+    _reason: StopReason | None = None
+    _grace: Timer | None = None
+    _runner: asyncio.Task[None] | None = None
 
     def stop(self, reason: StopReason) -> None:
         """Tell the handler to stop, as far as it can be told; without effect once the outcome is decided."""
@@ -118,7 +99,7 @@ class Attempt:
                 # each beat reports a request again; a second cancellation would cut the clean-up of the first
                 return
             self._runner.cancel()
-            self._grace = self._clock.call_later(SWALLOW_GRACE, self._give_up)
+            self._grace = self._means.clock.call_later(SWALLOW_GRACE, self._give_up)
         elif reason is not StopReason.CANCEL:
             # a thread cannot be stopped: its slot stays taken; after a cancel its end is waited for
             self._give_up()
@@ -129,11 +110,11 @@ class Attempt:
 
     def refuse(self, outcome: Outcome) -> None:
         """End the attempt without having run anything."""
-        self._end(outcome, self._clock.monotonic())
+        self._end(outcome, self._means.clock.monotonic())
 
     def run_async(self, handler: Handler, payload: object) -> None:
         """Begin to run an async handler, in a task of its own."""
-        self._arm(self._clock.monotonic())
+        self._arm(self._means.clock.monotonic())
         self._runner = self._loop.create_task(self._call_async(handler, payload), name=f"handler-{self._task.task_id}")
         self._runner.add_done_callback(self._end_unbegun)
 
@@ -142,30 +123,32 @@ class Attempt:
         pool.submit(self._call_sync, handler, payload)
 
     async def _call_async(self, handler: Handler, payload: object) -> None:
+        if self._runner is not None:
+            self._runner.remove_done_callback(self._end_unbegun)
         outcome: Outcome = _UNTOLD
         try:
             value = handler.function(payload, self._context(self._began_at))
             if inspect.isawaitable(value):
                 value = await value
-            outcome = outcome_of(value, max_bytes=self._rules.result_max_bytes)
+            outcome = outcome_of(value, max_bytes=self._means.rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
-            outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
+            outcome = classify(error, retryable=self._means.rules.retryable + handler.retry_on)
         finally:
-            self._end(outcome, self._clock.monotonic())
+            self._end(outcome, self._means.clock.monotonic())
 
     def _call_sync(self, handler: Handler, payload: object) -> None:
         outcome: Outcome = _UNTOLD
         try:
-            started = self._clock.monotonic()
+            started = self._means.clock.monotonic()
             self._tell(self._arm, started)
             # what it leaves in its thread's own context would be there for the next one
             value = copy_context().run(handler.function, payload, self._context(started))
-            outcome = _sync_outcome(value, max_bytes=self._rules.result_max_bytes)
+            outcome = _sync_outcome(value, max_bytes=self._means.rules.result_max_bytes)
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
-            outcome = classify(error, retryable=self._rules.retryable + handler.retry_on)
+            outcome = classify(error, retryable=self._means.rules.retryable + handler.retry_on)
         finally:
             # nobody else can see that this thread is free again
-            self._tell(self._end, outcome, self._clock.monotonic())
+            self._tell(self._end, outcome, self._means.clock.monotonic())
 
     def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
         # the loop is closed where the worker had to leave this thread behind
@@ -173,15 +156,15 @@ class Attempt:
             self._loop.call_soon_threadsafe(callback, *arguments)
 
     def _context(self, started: float) -> TaskContext:
-        task, monotonic = self._task, self._clock.monotonic
+        task, monotonic = self._task, self._means.clock.monotonic
         ends_at = started + self._timeout
         return TaskContext(
             task_id=task.task_id,
             idempotency_key=task.idempotency_key,
             attempt=task.attempt,
-            worker_id=self._rules.worker_id,
+            worker_id=self._means.rules.worker_id,
             queue=task.queue,
-            deadline=self._clock.now() + task.timeout,
+            deadline=self._means.clock.now() + task.timeout,
             seconds_left=lambda: ends_at - monotonic(),
         )
 
@@ -189,26 +172,26 @@ class Attempt:
         """Begin to count the time, from when the handler really started."""
         self._began_at = started
         self.ends_at = started + self._timeout
-        self._deadlines.watch(self)
+        self._means.deadlines.watch(self)
 
     def _end_unbegun(self, _: "asyncio.Task[None]") -> None:
         """End an attempt whose task was canceled before its first line ran."""
-        if not self._has_ended:
-            cancelled = classify(asyncio.CancelledError("canceled before it began"), retryable=())
-            self._end(cancelled, self._clock.monotonic())
+        cancelled = classify(asyncio.CancelledError("canceled before it began"), retryable=())
+        self._end(cancelled, self._means.clock.monotonic())
 
     def _end(self, outcome: Outcome, at: float) -> None:
         if self._reason is None and at >= self.ends_at:
             # a handler that blocked the loop kept the timer from going off: its late value does not count
-            self._reason = StopReason.TIMEOUT
+            self._reason = _TIMEOUT
         if isinstance(outcome, Succeeded):
             outcome = replace(outcome, ran=timedelta(seconds=at - self._began_at))
         self._decide(outcome)
-        self._deadlines.end(self)
+        self._means.deadlines.end(self)
         if self._grace is not None:
             self._grace.cancel()
-        self._has_ended = True
         self._on_ended()
+        # they hold whoever holds this attempt: with them it would be left to the garbage collector
+        self._on_decided, self._on_ended = _unheard, _unheard
 
     def _give_up(self) -> None:
         self._decide(failed("CancelledError", "it did not end when it was canceled", retryable=False))
@@ -219,7 +202,7 @@ class Attempt:
         self.is_decided = True
         if self._reason in _UNRECORDED:
             self._on_decided(None)
-        elif self._reason is StopReason.TIMEOUT:
+        elif self._reason is _TIMEOUT:
             self._on_decided(timed_out(self._timeout))
         else:
             self._on_decided(outcome)
@@ -230,21 +213,13 @@ class Executor:
 
     def __init__(self, registry: Registry, *, clock: Clock, pool: ThreadPoolExecutor, rules: ExecutionRules) -> None:
         self._registry = registry
-        self._clock = clock
-        self._deadlines = Deadlines(clock)
+        self._means = _Means(clock, Deadlines(clock), rules)
         self._pool = pool
-        self._rules = rules
 
     def begin(self, task: Task, *, on_decided: Decided, on_ended: Ended) -> Attempt:
         """Begin the attempt that *task* was started for; its payload must be loaded."""
-        attempt = Attempt(
-            task,
-            clock=self._clock,
-            deadlines=self._deadlines,
-            rules=self._rules,
-            on_decided=on_decided,
-            on_ended=on_ended,
-        )
+        timeout = task.timeout.total_seconds()
+        attempt = Attempt(task, self._means, asyncio.get_running_loop(), on_decided, on_ended, timeout)
         handler = self._registry.get(task.task_type)
         if handler is None:
             attempt.refuse(unknown_task_type(task.task_type))
@@ -267,3 +242,7 @@ def _sync_outcome(value: object, *, max_bytes: int) -> Outcome:
     if inspect.iscoroutine(value):
         value.close()
     return not_serializable("a sync handler returned an awaitable; declare it with async def")
+
+
+def _unheard(*_: object) -> None:
+    """Tell nobody."""

@@ -1,6 +1,7 @@
 """The slots of a worker and what is in them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from dtq.application.execution import Attempt
 from dtq.application.handover import Hold
@@ -24,15 +25,19 @@ class Job:
 class InFlight:
     """As many slots as the worker's concurrency; *on_change* hears when a slot or a record is done with.
 
+    *on_stuck* hears when handlers that cannot be stopped have come to take every slot.
     A job is active until its attempt is recorded or given up; its slot stays taken until its handler has ended, too.
     """
 
-    def __init__(self, *, capacity: int, on_change: Callable[[], None]) -> None:
+    def __init__(self, *, capacity: int, on_change: Callable[[], None], on_stuck: Callable[[], None]) -> None:
         self._capacity = capacity
         self._on_change = on_change
+        self._on_stuck = on_stuck
         self._jobs: set[Job] = set()
         self._active: dict[LeaseToken, Job] = {}
         self._receipts: set[Receipt] = set()
+        self.owns: Final[Callable[[Receipt], bool]] = self._receipts.__contains__
+        """Tells whether an entry belongs to an active job; the set's own, since it is asked for each entry."""
 
     @property
     def free(self) -> int:
@@ -42,7 +47,7 @@ class InFlight:
     def free_without(self, leases: Iterable[LeaseToken]) -> int:
         """How many slots are empty once the attempts under *leases* are recorded."""
         jobs = [self._active[lease] for lease in leases if lease in self._active]
-        return self.free + sum(job.has_ended for job in jobs)
+        return self.free + sum([job.has_ended for job in jobs])
 
     @property
     def owned(self) -> int:
@@ -72,10 +77,6 @@ class InFlight:
         """Return the leases under which a task is active here."""
         return [job.hold for job in self._active.values() if job.task.task_id == task_id]
 
-    def owns(self, receipt: Receipt) -> bool:
-        """Tell whether an entry belongs to an active job."""
-        return receipt in self._receipts
-
     def add(self, job: Job) -> None:
         """Fill a slot."""
         self._jobs.add(job)
@@ -88,6 +89,8 @@ class InFlight:
             self._receipts.discard(job.hold.lease.receipt)
         if job.has_ended:
             self._jobs.discard(job)
+        elif self.is_stuck:
+            self._on_stuck()
         self._on_change()
 
     def end(self, job: Job) -> None:

@@ -32,10 +32,8 @@ class StopSign:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._event = asyncio.Event()
-
-    def is_raised(self) -> bool:
-        """Tell whether to stop."""
-        return self._event.is_set()
+        self.is_raised = self._event.is_set
+        """Tells whether to stop; the event's own, since it is asked several times a turn."""
 
     def show(self) -> None:
         """Raise the sign; repeatable."""

@@ -13,10 +13,10 @@ class Observers:
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = tuple(observers)
 
-    def committed(self, change: Change) -> None:
-        """Pass a change on."""
+    def committed(self, *changes: Change) -> None:
+        """Pass changes on."""
         for observer in self._observers:
-            observer.committed(change)
+            observer.committed(*changes)
 
     def happened(self, event: Event) -> None:
         """Pass an event on."""

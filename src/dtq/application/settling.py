@@ -16,7 +16,7 @@ from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.delivery import FailurePolicy, finish
 from dtq.domain.errors import BrokerUnavailable, StepStopped, is_outage
-from dtq.domain.outcome import Outcome
+from dtq.domain.outcome import Outcome, Succeeded
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, Task
 from dtq.domain.text import class_name, text_of
@@ -32,6 +32,11 @@ Then the slot is free again, and the entry goes the way of one whose worker is l
 """
 
 
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_GIVEN_UP_IN: Final = frozenset({TaskStatus.FAILED, TaskStatus.DEAD_LETTERED})
+_RETRYING: Final = TaskStatus.RETRYING
+
+
 class Tally(Struct):
     """What a worker has done since it began."""
 
@@ -42,25 +47,24 @@ class Tally(Struct):
     def count(self, status: TaskStatus) -> None:
         """Count an attempt that left its task in *status*."""
         self.processed += 1
-        self.failed += status in {TaskStatus.FAILED, TaskStatus.DEAD_LETTERED}
-        self.retried += status is TaskStatus.RETRYING
+        self.failed += status in _GIVEN_UP_IN
+        self.retried += status is _RETRYING
 
 
-class _Ending:
-    """The end of one attempt, on its way to be recorded."""
+class _Ending(Struct):
+    """The end of one attempt, on its way to be recorded.
 
-    __slots__ = ("backoff", "ends_at", "lease", "outage", "outcome", "step", "task", "then")
+    ``outage`` is of the broker's silence about one change, ``backoff`` of a step that is there and cannot be made.
+    """
 
-    def __init__(self, task: Task, *, lease: LeaseToken, outcome: Outcome, then: Callable[[], None]) -> None:
-        self.task = task
-        self.lease = lease
-        self.outcome = outcome
-        self.then = then
-        self.step = Step(task)
-        # of the broker's silence about one change, and of a step that is there and cannot be made
-        self.outage: Backoff | None = None
-        self.backoff: Backoff | None = None
-        self.ends_at = 0.0
+    task: Task
+    lease: LeaseToken
+    outcome: Outcome
+    then: Callable[[], None]
+    step: Step
+    outage: Backoff | None = None
+    backoff: Backoff | None = None
+    ends_at: float = 0.0
 
 
 class Settling:
@@ -101,7 +105,7 @@ class Settling:
 
         Also called where recording fails in an unknown way: that must not keep the lease for ever.
         """
-        self._add(_Ending(task, lease=lease, outcome=outcome, then=then), self._era)
+        self._add(_Ending(task, lease, outcome, then, Step(task)), self._era)
 
     @property
     def leases(self) -> Sequence[LeaseToken]:
@@ -190,11 +194,26 @@ class Settling:
     ) -> None:
         if era != self._era:
             return
+        made: list[tuple[_Ending, Change]] = []
         for (ending, change), answer in zip(decided, answers, strict=True):
             try:
-                self._hear(ending, change, answer)
+                if self._hear(ending, change, answer):
+                    made.append((ending, change))
             except Exception as error:  # noqa: BLE001 - one that fails in an unknown way must not stop the others
                 self._failed(ending, error)
+        if made:
+            self._tell(made)
+
+    def _tell(self, made: Sequence[tuple[_Ending, Change]]) -> None:
+        """Tell of what is recorded, of all at once, and let go of it."""
+        try:
+            self._observer.committed(*[change for _, change in made])
+        except Exception as error:  # noqa: BLE001 - the same
+            for ending, _ in made:
+                self._failed(ending, error)
+        else:
+            for ending, _ in made:
+                ending.then()
 
     def _decided(self, ending: _Ending, *, now: datetime) -> Change | None:
         """Return what is to be committed for an ending, or None where it is over."""
@@ -202,7 +221,16 @@ class Settling:
         if step.change is not None:
             return step.change
         try:
-            decision = self._finish(ending, now=now)
+            decision = finish(
+                step.task,
+                lease=ending.lease,
+                outcome=ending.outcome,
+                now=now,
+                token=self._ids.token(),
+                policy=self._policy,
+                # what has succeeded is not repeated
+                jitter=0.0 if isinstance(ending.outcome, Succeeded) else self._jitter(),
+            )
         except Exception as error:  # noqa: BLE001 - the same
             self._failed(ending, error)
             return None
@@ -212,36 +240,29 @@ class Settling:
         step.decided(decision)
         return decision
 
-    def _finish(self, ending: _Ending, *, now: datetime) -> Change | Drop:
+    def _jitter(self) -> float:
         jitter = self._policy.retry.jitter
-        return finish(
-            ending.step.task,
-            lease=ending.lease,
-            outcome=ending.outcome,
-            now=now,
-            token=self._ids.token(),
-            policy=self._policy,
-            jitter=self._chance.uniform(-jitter, jitter),
-        )
+        return self._chance.uniform(-jitter, jitter)
 
-    def _hear(self, ending: _Ending, change: Change, answer: CommitAnswer | Exception) -> None:
+    def _hear(self, ending: _Ending, change: Change, answer: CommitAnswer | Exception) -> bool:
+        """Take note of what became of a change; tell whether it was made."""
         if isinstance(answer, Exception):
             self._hear_error(ending, answer)
-            return
+            return False
         ending.outage = None
         try:
             made = ending.step.hear(answer, change=change)
         except BrokerUnavailable as error:
             self._begin_again(ending, error)
-            return
+            return False
+        if isinstance(made, Settled):
+            self.tally.count(change.after.status)
+            return True
         if made is None:
             self._add(ending, self._era)
-        elif isinstance(made, Settled):
-            self.tally.count(change.after.status)
-            self._observer.committed(change)
-            ending.then()
         else:
             self._dropped(ending, DropReason.STALE)
+        return False
 
     def _hear_error(self, ending: _Ending, error: Exception) -> None:
         # isinstance asks a stranger's __class__, which may raise

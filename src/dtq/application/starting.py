@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dtq.application.group_commit import Send, together
@@ -31,16 +32,15 @@ _RUNNING: Final = TaskStatus.RUNNING
 Run = Callable[[Task, HeldLease], None]
 
 
-class _Start:
+class _Start(Struct):
     """One delivery on its way to be started; ``repeat`` is a step that stopped half-way and must be sent again."""
 
-    def __init__(self, delivery: Delivery, *, lease: LeaseToken) -> None:
-        self.delivery = delivery
-        self.receipt = delivery.receipt
-        self.task = delivery.task
-        self.lease = lease
-        self.repeat: Change | None = None
-        self.stopped = ""
+    delivery: Delivery
+    receipt: Receipt
+    task: Task | None
+    lease: LeaseToken
+    repeat: Change | None = None
+    stopped: str = ""
 
     def held(self, task: Task) -> HeldLease:
         return HeldLease(task_id=task.task_id, receipt=self.receipt, lease=self.lease)
@@ -86,21 +86,21 @@ class Starting:
 
     def begin(self, fetched: Fetch) -> None:
         """Run what was started by the offers that went with a fetch."""
-        for delivery in fetched.deliveries:
-            change = delivery.started
-            if change is not None and change.after.lease is not None:
-                del self._open[change.after.lease]
-                self._began(change, change.after, delivery.receipt, change.after.lease)
+        begun = [(one.started, one.started.after, one.receipt) for one in fetched.deliveries if one.started is not None]
         # a sweep that failed half-way may have started what it does not tell of
-        if not fetched.faults:
+        if fetched.faults:
+            for _, task, _ in begun:
+                self._open.pop(task.lease, None)
+        else:
             self._open.clear()
+        self._begin(begun)
 
     async def start(self, deliveries: Sequence[Delivery]) -> None:
         """Decide about each delivery and make it so: all starts in one commit, what moved meanwhile in another.
 
         Raises WorkerReplaced.
         """
-        waiting = [_Start(delivery, lease=self._ids.lease()) for delivery in deliveries]
+        waiting = [_Start(one, one.receipt, one.task, self._ids.lease()) for one in deliveries]
         returned: list[Receipt] = []
         for _ in range(_MAX_ROUNDS):
             decided = await self._decide_all(waiting, returned)
@@ -119,24 +119,31 @@ class Starting:
         kept = {report.lease for report in reports if report.kept}
         started = [(one, change) for one, change in self._doubtful if one.lease in kept]
         self._doubtful = ()
+        self._observer.committed(*[change for _, change in started])
         for one, change in started:
-            self._began(change, change.after, one.receipt, one.lease)
+            self._run(change.after, one.held(change.after))
         await self._resolve_offers(queue)
 
     async def _resolve_offers(self, queue: QueueName) -> None:
         if not self._open:
             return
-        for delivery in await self._broker.begun(queue, worker=self._worker, leases=self._open):
-            task = delivery.task
-            if task is not None and task.lease is not None:
-                change = unseen_start(task, token=self._open.pop(task.lease).token)
-                if change is not None:
-                    self._began(change, task, delivery.receipt, task.lease)
+        found = await self._broker.begun(queue, worker=self._worker, leases=self._open)
+        tokens = {lease: offer.token for lease, offer in self._open.items()}
         self._open.clear()
+        begun: list[tuple[Change, Task, Receipt]] = []
+        for delivery in found:
+            task = delivery.task
+            change = None if task is None or task.lease is None else unseen_start(task, token=tokens[task.lease])
+            if task is not None and change is not None:
+                begun.append((change, task, delivery.receipt))
+        self._begin(begun)
 
-    def _began(self, change: Change, task: Task, receipt: Receipt, lease: LeaseToken) -> None:
-        self._observer.committed(change)
-        self._run(task, HeldLease(task_id=task.task_id, receipt=receipt, lease=lease))
+    def _begin(self, begun: Sequence[tuple[Change, Task, Receipt]]) -> None:
+        if begun:
+            self._observer.committed(*[change for change, _, _ in begun])
+        for _, task, receipt in begun:
+            if task.lease is not None:
+                self._run(task, HeldLease(task_id=task.task_id, receipt=receipt, lease=task.lease))
 
     async def _decide_all(self, waiting: Sequence[_Start], returned: list[Receipt]) -> list[tuple[_Start, Change]]:
         """Decide about each delivery, and do at once what takes no commit.
@@ -194,11 +201,12 @@ class Starting:
         answers = await together([change for _, change in decided], send=self._commit_all)
         self._doubtful = ()
         again: list[_Start] = []
+        made: list[tuple[_Start, Change, Applied | Already]] = []
         for (one, change), answer in zip(decided, answers, strict=True):
             one.repeat = None
             match answer:
                 case Applied() | Already():
-                    self._made(one, change, answer)
+                    made.append((one, change, answer))
                 case Conflict(task=found):
                     one.task = None if found is None else replace(found, payload=one.delivery.fields.get("payload"))
                     again.append(one)
@@ -212,11 +220,14 @@ class Starting:
                     again.append(one)
                 case _:
                     assert_never(answer)
+        if made:
+            self._begin(made)
         return again
 
-    def _made(self, one: _Start, change: Change, answer: Applied | Already) -> None:
-        """Run what has been started, unless it was so long ago that the task has moved on."""
-        self._observer.committed(change)
-        stored = change.after if isinstance(answer, Applied) else answer.task
-        if change.after.status is _RUNNING and stored is not None and stored.lease == one.lease:
-            self._run(change.after, one.held(change.after))
+    def _begin(self, made: Sequence[tuple[_Start, Change, Applied | Already]]) -> None:
+        """Tell of what was made, and run what was started, unless so long ago that the task has moved on."""
+        self._observer.committed(*[change for _, change, _ in made])
+        for one, change, answer in made:
+            stored = change.after if isinstance(answer, Applied) else answer.task
+            if change.after.status is _RUNNING and stored is not None and stored.lease == one.lease:
+                self._run(change.after, one.held(change.after))

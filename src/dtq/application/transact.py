@@ -33,19 +33,16 @@ class Vanished(Struct, frozen=True):
     """The task is not stored any more."""
 
 
-class Step:
+class Step(Struct):
     """One step of a task, on its way to be made.
 
     ``change`` is what is to be committed next, None while that is to be decided, and ``task`` what to decide it on.
     """
 
-    __slots__ = ("_decisions", "_stops", "change", "task")
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.change: Change | None = None
-        self._decisions = 0
-        self._stops = 0
+    task: Task
+    change: Change | None = None
+    _decisions: int = 0
+    _stops: int = 0
 
     def decided(self, change: Change) -> None:
         """Take *change* for what is to be committed."""

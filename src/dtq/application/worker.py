@@ -75,7 +75,13 @@ class Worker:
             on_replaced=self._hear_replaced,
         )
         self._presence = Presence(backend, settings=settings, handover=self._handover, ids=ids, observer=self._observer)
-        self._crew = Crew(self._tools(ids), registry=registry, retryable=retryable, on_change=self._note_change)
+        self._crew = Crew(
+            self._tools(ids),
+            registry=registry,
+            retryable=retryable,
+            on_change=self._nudge.give,
+            on_stuck=self._look_again_soon,
+        )
         self._supervisor = Supervisor(
             stop=self._stop, chance=chance, observer=self._observer, on_outage=self._crew.outage
         )
@@ -243,12 +249,9 @@ class Worker:
             retried=tally.retried,
         )
 
-    def _note_change(self) -> None:
-        """Let the loops look at what became of the slots."""
-        self._nudge.give()
-        if self._crew.in_flight.is_stuck:
-            # a handler that only overruns a little frees its slot in a moment
-            self._backend.clock.call_later(SWALLOW_GRACE, self._stop_if_stuck)
+    def _look_again_soon(self) -> None:
+        # a handler that only overruns a little frees its slot in a moment
+        self._backend.clock.call_later(SWALLOW_GRACE, self._stop_if_stuck)
 
     def _stop_if_stuck(self) -> None:
         if self._crew.in_flight.is_stuck and not self._is_stuck:

@@ -132,9 +132,12 @@ def _step_fault(before: Task, after: Task) -> str | None:
             return "nothing changes an ended task"
     elif after.status not in STEPS[before.status]:
         return "no such transition"
-    if before.cancel_requested and after.status is not _CANCELLED and after.lease != before.lease:
+    has_new_lease = after.lease != before.lease
+    if before.cancel_requested and after.status is not _CANCELLED and has_new_lease:
         return "a requested cancellation ends in nothing else"
-    if after.attempt != _attempt_after(before, after):
+    # a new lease counts one attempt, and a new life forgets all of them
+    is_revived = before.status in TERMINAL and after.status not in TERMINAL
+    if after.attempt != (0 if is_revived else before.attempt + (has_new_lease and after.lease is not None)):
         return f"attempt {after.attempt} does not follow {before.attempt}"
     return None
 
@@ -144,10 +147,3 @@ def _is_reburied(before: Task, after: Task) -> bool:
     if before.dlq_entry_id is None or after.dlq_entry_id is not None or place_of(after) is not Place.DEAD:
         return False
     return before == replace(after, payload=before.payload, dlq_entry_id=before.dlq_entry_id, version=before.version)
-
-
-def _attempt_after(before: Task, after: Task) -> int:
-    """Count one attempt for a new lease, forget all of them in a new life, and change nothing otherwise."""
-    if before.status in TERMINAL and after.status not in TERMINAL:
-        return 0
-    return before.attempt + (after.lease is not None and after.lease != before.lease)

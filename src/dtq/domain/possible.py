@@ -21,6 +21,9 @@ from dtq.domain.text import clean
 HIGHEST_COUNT: Final = 2**53
 """The highest number that every reader of JSON reads as it is."""
 
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_RUNNING: Final = TaskStatus.RUNNING
+
 _MAX_SHOWN: Final = 20
 _NONE: Final = timedelta()
 _LONGEST_RUN: Final = timedelta(milliseconds=MAX_TIMEOUT_MS)
@@ -61,7 +64,7 @@ def _attempt_fault(task: Task) -> str | None:
         return f"max_attempts is {_shown(task.max_attempts)}, not within 1..{HIGHEST_ATTEMPTS}"
     if not 0 <= task.previous_attempts_dropped <= HIGHEST_COUNT:
         return f"previous_attempts_dropped is not within 0..{HIGHEST_COUNT}"
-    if task.status is TaskStatus.RUNNING:
+    if task.status is _RUNNING:
         return None if task.attempt else "attempt is 0, and status is running"
     if task.attempt == task.max_attempts and task.status not in TERMINAL:
         return f"attempt is {task.attempt}, the last that max_attempts allows, and status is {task.status}"

@@ -36,8 +36,8 @@ class AuditLog(Protocol):
 class Observer(Protocol):
     """Watches what this process does: logs, metrics and test recorders are observers. Must not raise or block."""
 
-    def committed(self, change: Change) -> None:
-        """Take note of a change that this process made, once a change."""
+    def committed(self, *changes: Change) -> None:
+        """Take note of changes that this process made, in their order, once a change."""
         ...
 
     def happened(self, event: Event) -> None:

@@ -24,17 +24,18 @@ class Recorder:
         self._tasks: dict[TaskId, Task] = {}
         self.ended: list[TaskId] = []
 
-    def committed(self, change: Change) -> None:
-        """Take note of a change. A later one comes without the payload, which never changes."""
-        task = change.after
-        known = self._tasks.get(task.task_id)
-        if task.payload is None and known is not None:
-            task = replace(task, payload=known.payload)
-        self._tasks[task.task_id] = task
-        if task.is_terminal:
-            self.ended.append(task.task_id)
-        if task.status in _FAILURES:
-            self._on_failure(task)
+    def committed(self, *changes: Change) -> None:
+        """Take note of changes. A later one comes without the payload, which never changes."""
+        for change in changes:
+            task = change.after
+            known = self._tasks.get(task.task_id)
+            if task.payload is None and known is not None:
+                task = replace(task, payload=known.payload)
+            self._tasks[task.task_id] = task
+            if task.is_terminal:
+                self.ended.append(task.task_id)
+            if task.status in _FAILURES:
+                self._on_failure(task)
 
     def happened(self, event: Event) -> None:
         """Let an event that changes no task pass."""

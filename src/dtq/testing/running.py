@@ -61,7 +61,8 @@ class Runner:
             commits=GroupCommit(self._backend.broker.commit),
             tenure=Undisputed(),
         )
-        self._crew = Crew(tools, registry=registry, retryable=retryable_errors(), on_change=self._changed.set)
+        changed = self._changed.set
+        self._crew = Crew(tools, registry=registry, retryable=retryable_errors(), on_change=changed, on_stuck=changed)
         self._starting = Starting(
             self._backend.broker,
             commit=self._backend.broker.commit,

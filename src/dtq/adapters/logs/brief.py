@@ -4,7 +4,7 @@ They read as the processors would make them; whatever is unusual about a step is
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -19,8 +19,8 @@ from dtq.domain.task import Task
 
 SAID: Final = "task changed"
 
-Brief = Callable[[Change], str | None]
-"""Makes the line of a change; None where the processors must."""
+Brief = Callable[[Sequence[Change]], Sequence[str | None]]
+"""Makes the lines of changes that are told of together, and so at one time; None where the processors must."""
 
 _KINDS: Final = 1024
 """How many kinds of line are kept: of each step, queue and task type one."""
@@ -41,20 +41,26 @@ def brief(*, service: str, worker_id: str | None, as_json: bool, warned_of: Coll
             return None
         return template(event=event, status=status, queue=queue, task_type=task_type, service=service, worker=worker)
 
-    def line(change: Change) -> str | None:
+    def line(change: Change, *, now: str, around: str) -> str | None:
         event, task = change.event, change.after
         if event is None or task.failure is not None or change.audit is not None:
             return None
-        # most have nothing around them at all, and so nothing that would be looked through
-        around = _around(named) if copy_context() else ""
-        if around is None or not _PLAIN.fullmatch(task.task_id):
+        if not _PLAIN.fullmatch(task.task_id):
             return None
         known = common(event.type, task.status, task.queue, task.task_type, event.worker_id or worker_id)
+        return filled(known, now, task, around) if known else None
+
+    def lines(changes: Sequence[Change]) -> Sequence[str | None]:
+        # most have nothing around them at all, and so nothing that would be looked through
+        around = _around(named) if copy_context() else ""
         second, microsecond = divmod(time_ns() // 1000, 1_000_000)
         # the processors leave a fraction out that is zero
-        return filled(known, _second(second), microsecond, task, around) if known and microsecond else None
+        if around is None or not microsecond:
+            return [None] * len(changes)
+        now = f"{_second(second)}.{microsecond:06d}Z"
+        return [line(change, now=now, around=around) for change in changes]
 
-    return line
+    return lines
 
 
 def _around(named: str) -> str | None:
@@ -69,29 +75,29 @@ def _around(named: str) -> str | None:
 
 def _readable_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str | None) -> str:
     return (
-        f"%s.%06dZ [info] {SAID} attempt=%d %sevent_type={event} queue={queue} %sservice={service} status={status} "
+        f"%s [info] {SAID} attempt=%d %sevent_type={event} queue={queue} %sservice={service} status={status} "
         f"task_id=%s task_type={task_type}{'' if worker is None else f' worker_id={worker}'}"
     )
 
 
-def _readable(template: str, second: str, microsecond: int, task: Task, around: str) -> str:
+def _readable(template: str, now: str, task: Task, around: str) -> str:
     ran = "" if task.duration is None else f"duration_ms={task.duration // _MILLISECOND} "
-    return template % (second, microsecond, task.attempt, ran, around, task.task_id)
+    return template % (now, task.attempt, ran, around, task.task_id)
 
 
 def _json_template(*, event: str, status: str, queue: str, task_type: str, service: str, worker: str | None) -> str:
     worker_id = "null" if worker is None else f'"{worker}"'
     return (
-        f'{{"timestamp":"%s.%06dZ","level":"info","service":"{service}",'
+        f'{{"timestamp":"%s","level":"info","service":"{service}",'
         f'"worker_id":{worker_id},"task_id":"%s",'
         f'"task_type":"{task_type}","queue":"{queue}","attempt":%d,"status":"{status}","duration_ms":%s,'
         f'"event_type":"{event}","event":"{SAID}"%s}}'
     )
 
 
-def _json_line(template: str, second: str, microsecond: int, task: Task, around: str) -> str:
+def _json_line(template: str, now: str, task: Task, around: str) -> str:
     ran = "null" if task.duration is None else task.duration // _MILLISECOND
-    return template % (second, microsecond, task.task_id, task.attempt, ran, around)
+    return template % (now, task.task_id, task.attempt, ran, around)
 
 
 @lru_cache(2)

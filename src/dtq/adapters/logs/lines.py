@@ -38,14 +38,15 @@ class Lines:
         self._flushing: asyncio.AbstractEventLoop | None = None
         atexit.register(self._write)
 
-    def warning(self, line: str) -> None:
-        """Write a line, after those that wait."""
+    def warning(self, *lines: str) -> None:
+        """Write lines, after those that wait."""
         with self._lock:
-            if self._characters > MOST_WAITING:
-                self._left_out += 1
-            else:
-                self._waiting.append(line)
-                self._characters += len(line)
+            for line in lines:
+                if self._characters > MOST_WAITING:
+                    self._left_out += 1
+                else:
+                    self._waiting.append(line)
+                    self._characters += len(line)
             if not self._flushes_soon():
                 self._write()
 

@@ -1,7 +1,7 @@
 """LogObserver: one line for each thing that happens, without payloads, secrets or control characters."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final, TextIO
 
@@ -55,11 +55,19 @@ class LogObserver:
             cache_logger_on_first_use=True,
         )
 
-    def committed(self, change: Change) -> None:
-        line = self._brief(change)
-        if line is not None:
-            self._writer.info(line)
+    def committed(self, *changes: Change) -> None:
+        lines = self._brief(changes)
+        made = [line for line in lines if line is not None]
+        if len(made) == len(lines):
+            self._writer.info(*made)
             return
+        for change, line in zip(changes, lines, strict=True):
+            if line is None:
+                self._at_length(change)
+            else:
+                self._writer.info(line)
+
+    def _at_length(self, change: Change) -> None:
         task, event = change.after, change.event
         kind = None if event is None else event.type
         level = logging.WARNING if kind in _WORRYING else logging.INFO
@@ -126,8 +134,9 @@ class LogObserver:
         )
 
 
-def _none(_: Change) -> None:
+def _none(changes: Sequence[Change]) -> Sequence[str | None]:
     """Leave every line to the processors."""
+    return [None] * len(changes)
 
 
 def _of_audit(change: Change) -> Mapping[str, Detail]:

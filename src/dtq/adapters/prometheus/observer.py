@@ -109,26 +109,27 @@ class MetricsObserver:
         self._kinds: dict[tuple[object, ...], _Kind] = {}
         self._tallies: dict[Series, Tally] = {}
 
-    def committed(self, change: Change) -> None:
-        before, after, event = change.before, change.after, change.event
-        step = (
-            None if event is None else event.type,
-            None if before is None else before.status,
-            after.status,
-            change.attempt_result,
-            before is not None and before.worker_id == self._worker_id,
-            self._labels_of_task(after.queue, after.task_type),
-        )
+    def committed(self, *changes: Change) -> None:
         with self._sums.lock:
-            kind = self._kinds.get(step)
-            if kind is None:
-                kind = self._kinds[step] = self._kind(_Step(*step))
-            kind.tally.number += 1
-            for amount, distribution in kind.measures:
-                value = amount(change)
-                if value is not None:
-                    # the server's clock may have been set back meanwhile
-                    distribution.add(max(0.0, value.total_seconds()))
+            for change in changes:
+                before, after, event = change.before, change.after, change.event
+                step = (
+                    None if event is None else event.type,
+                    None if before is None else before.status,
+                    after.status,
+                    change.attempt_result,
+                    before is not None and before.worker_id == self._worker_id,
+                    self._labels_of_task(after.queue, after.task_type),
+                )
+                kind = self._kinds.get(step)
+                if kind is None:
+                    kind = self._kinds[step] = self._kind(_Step(*step))
+                kind.tally.number += 1
+                for amount, distribution in kind.measures:
+                    value = amount(change)
+                    if value is not None:
+                        # the server's clock may have been set back meanwhile
+                        distribution.add(max(0.0, value.total_seconds()))
 
     def happened(self, event: Event) -> None:
         """No metric counts what belongs to no task."""

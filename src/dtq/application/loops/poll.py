@@ -180,7 +180,7 @@ class Poll:
                 after=ends,
                 offers=parts.starting.offer(max(0, limit + len(ends))),
             )
-            room = limit + sum(isinstance(answer, Applied) for answer in fetched.answers)
+            room = limit + sum([isinstance(answer, Applied) for answer in fetched.answers])
             return fetched
 
         fetched = await parts.settling.take_along(send)
@@ -225,11 +225,14 @@ class Poll:
         parts = self._parts
         if self._waiting is None:
             self._waiting = asyncio.create_task(self._wait(), name="wait")
-            self._waiting.add_done_callback(lambda _: parts.nudge.give())
         return parts.reaping.due_in
 
     async def _wait(self) -> Sequence[Receipt]:
-        return await self._parts.broker.wait(self._queue, worker=self._worker, timeout=WAIT)
+        try:
+            return await self._parts.broker.wait(self._queue, worker=self._worker, timeout=WAIT)
+        finally:
+            # whoever it wakes has its turn when this has ended
+            self._parts.nudge.give()
 
     def _woken(self) -> Sequence[Receipt]:
         """Return what the blocking read brought, if it has ended."""

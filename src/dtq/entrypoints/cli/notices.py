@@ -12,9 +12,9 @@ class Notices:
     def __init__(self, log: Observer) -> None:
         self._log = log
 
-    def committed(self, change: Change) -> None:
-        """Pass a change on."""
-        self._log.committed(change)
+    def committed(self, *changes: Change) -> None:
+        """Pass changes on."""
+        self._log.committed(*changes)
 
     def happened(self, event: Event) -> None:
         """Pass an event on."""
