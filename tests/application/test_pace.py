@@ -61,7 +61,9 @@ async def admitted_in(payload_bytes: int, *, count: int) -> tuple[list[int], Seq
 
     rules = AdmissionRules(task_types=["note"], payload_problem=look)
     fields = {"task_type": "note", "payload": f'{{"a":"{"x" * payload_bytes}"}}'}
-    answers = await admitted([fields] * count, rules=rules, observer=Notes(), clock=SystemClock())
+    answers = await admitted(
+        [fields] * count, read=dict, rules=rules, observer=Notes(), clock=SystemClock(), begin=lambda spec: spec
+    )
     rounds.end()
     return looked, answers
 
