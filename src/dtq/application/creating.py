@@ -111,7 +111,11 @@ class Creating:
             raise
         patience = self._patience()
         with patience.in_time(self._creates, asked):
-            made = [await self._first_try(one) for one in begun]
+            made = list[Submitted | DtqError | None]()
+            for one in begun:
+                if isinstance(one, _Begun) and not one.answer.done():
+                    await asyncio.wait((one.answer,))
+                made.append(self._at_once(one))
         # most are made by now, and need no task of asyncio's
         late = [
             self._created_or_error(one, patience)
@@ -128,12 +132,10 @@ class Creating:
         ids = self._ids
         return Admission(change=lifecycle.submit(spec, task_id=ids.task(), now=self._clock.now(), token=ids.token()))
 
-    async def _first_try(self, begun: _Begun | DtqError) -> Submitted | DtqError | None:
+    def _at_once(self, begun: _Begun | DtqError) -> Submitted | DtqError | None:
         """Return what has come of a first try that was made as it should; None where more is to be done."""
         if isinstance(begun, DtqError):
             return begun
-        if not begun.answer.done():
-            await asyncio.wait((begun.answer,))
         if begun.answer.exception() is not None:
             return None
         answer = begun.answer.result()

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from itertools import islice
@@ -89,11 +89,11 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
     check = _Check(rules)
     if not _KNOWN.issuperset(fields):
         check.unknown_names(fields)
-    for name, read in _READERS:
-        value = fields.get(name)
-        if value is not None:
-            read(check, value)
-        elif name in _REQUIRED:
+    for name, value in fields.items():
+        if value is not None and name in _READERS:
+            _READERS[name](check, value)
+    for name in _REQUIRED:
+        if fields.get(name) is None:
             check.blame(name, "required")
     if check.problems:
         raise InvalidTask(tuple(check.problems))
@@ -213,20 +213,20 @@ class _Check:
             self.found["ttl"] = _seconds(ttl)
 
 
-_READERS: Final[Sequence[tuple[str, Callable[[_Check, object], None]]]] = (
-    ("task_type", _Check.task_type),
-    ("payload", _Check.payload),
-    ("queue", _Check.queue),
-    ("idempotency_key", _Check.idempotency_key),
-    ("max_attempts", _Check.max_attempts),
-    ("priority", _Check.priority),
-    ("timeout_ms", _Check.timeout_ms),
-    ("delay_seconds", _Check.delay_seconds),
-    ("metadata", _Check.metadata),
-)
+_READERS: Final[Mapping[str, Callable[[_Check, object], None]]] = {
+    "task_type": _Check.task_type,
+    "payload": _Check.payload,
+    "queue": _Check.queue,
+    "idempotency_key": _Check.idempotency_key,
+    "max_attempts": _Check.max_attempts,
+    "priority": _Check.priority,
+    "timeout_ms": _Check.timeout_ms,
+    "delay_seconds": _Check.delay_seconds,
+    "metadata": _Check.metadata,
+}
 """What a submission may name, in the contract's order, each with what reads it."""
 
-FIELDS: Final = tuple([name for name, _ in _READERS])
+FIELDS: Final = tuple(_READERS)
 
 _KNOWN: Final = frozenset(FIELDS)
-_REQUIRED: Final = frozenset({"task_type", "payload"})
+_REQUIRED: Final = ("task_type", "payload")
