@@ -15,7 +15,7 @@ from tests.application.requests import Requests, Sender
 
 
 class Ringing(ManualClock):
-    """Rings every alarm at once, and gives nobody a turn in between."""
+    """Lets the time of a use case pass, and gives nobody a turn in between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,6 +26,7 @@ class Ringing(ManualClock):
         return self._made[-1]
 
     def ring(self) -> None:
+        self._elapsed += CALL_DEADLINE
         for timer in self._made:
             timer.fire()
 

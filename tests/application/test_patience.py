@@ -1,6 +1,7 @@
 """Calls are repeated for a while, and given up in time."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -42,6 +43,11 @@ async def outcome(clock: ManualClock, future: "asyncio.Future[str]") -> str | ty
         await clock.advance(timedelta(milliseconds=50))
     error = future.exception()
     return future.result() if error is None else type(error)
+
+
+async def answered(patience: Patience, group: GroupCommit[str, str], asked: Sequence["asyncio.Future[str]"]) -> None:
+    with patience.in_time(group, asked):
+        await asyncio.wait(asked)
 
 
 async def test_a_call_is_repeated_until_it_is_answered() -> None:
@@ -162,7 +168,7 @@ async def test_an_item_whose_first_try_is_under_way_is_sent_once() -> None:
     group = GroupCommit(requests)
     begun = [group.ask("answer"), group.ask("other")]
     patience = Patience(clock)
-    await patience.answered(group, begun)
+    await answered(patience, group, begun)
 
     answers = [await patience.write_among(group, "not sent", begun=one) for one in begun]
 
@@ -175,7 +181,7 @@ async def test_an_item_whose_first_try_has_failed_is_sent_again_after_a_pause() 
     group = GroupCommit(requests)
     patience = Patience(clock)
     begun = group.ask("answer")
-    await patience.answered(group, [begun])
+    await answered(patience, group, [begun])
 
     assert "answer" == await outcome(clock, asyncio.ensure_future(patience.write_among(group, "answer", begun=begun)))
     assert 2 == len(requests.sent)
@@ -222,7 +228,7 @@ async def test_who_leaves_takes_along_what_was_not_sent() -> None:
     patience = Patience(clock)
     leaving = [
         asyncio.ensure_future(patience.write_among(group, "one")),
-        asyncio.ensure_future(patience.answered(group, [group.ask("many"), group.ask("more")])),
+        asyncio.ensure_future(answered(patience, group, [group.ask("many"), group.ask("more")])),
     ]
     await settle()
 
@@ -244,7 +250,7 @@ async def test_what_many_asked_for_fails_at_the_deadline() -> None:
     sent = group.ask("sent")
     await settle()
     asked = [sent, group.ask("unsent")]
-    waiting = asyncio.ensure_future(Patience(clock).answered(group, asked))
+    waiting = asyncio.ensure_future(answered(Patience(clock), group, asked))
 
     await clock.advance(CALL_DEADLINE)
 

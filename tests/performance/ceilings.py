@@ -20,8 +20,8 @@ CEILINGS: Final[Mapping[str, Mapping[str, float]]] = {
     "drain at 10": {"calls": 170, "trips": 0.12, "bytes": 950, "commands": 15.0},
     "drain at 100": {"calls": 155, "trips": 0.015, "bytes": 730, "commands": 13.5},
     # of a task that AsyncClient submits straight to the broker
-    "submit": {"calls": 230, "trips": 1.0, "bytes": 2250, "commands": 21.0},
-    "batch": {"calls": 120, "trips": 0.01, "bytes": 820, "commands": 10.5},
+    "submit": {"calls": 205, "trips": 1.0, "bytes": 2250, "commands": 21.0},
+    "batch": {"calls": 100, "trips": 0.035, "bytes": 820, "commands": 10.5},
     # of a second in which a worker has nothing to do
     "idle": {"calls": 950, "trips": 7.5, "bytes": 1850, "commands": 14.0},
 }

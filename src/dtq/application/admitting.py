@@ -1,10 +1,10 @@
 """Many submissions, admitted one by one, so that the largest batch holds nobody up."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
-from dtq.application.pace import Pace
-from dtq.application.rejections import Rejections
+from dtq.application.pace import PIECE_BYTES, Pace
+from dtq.application.rejections import queue_named, tell_rejected
 from dtq.application.requests import refuse
 from dtq.domain.admission import AdmissionRules, TaskSpec, admit
 from dtq.domain.errors import DtqError, FieldProblem
@@ -14,30 +14,43 @@ from dtq.ports.events import Observer
 MAX_SUBMISSIONS: Final = 1_000
 """The most tasks that one call may submit."""
 
-_MEMBERS_BYTES: Final = 1024
+_MEMBERS_BYTES: Final = 1536
 """What a submission costs beside its texts."""
+
+Given = TypeVar("Given")
+Begun = TypeVar("Begun")
+
+Fields = Mapping[str, object]
+"""A submission as it is admitted: payload and metadata as JSON text."""
 
 
 async def admitted(
-    submissions: Sequence[Mapping[str, object]], *, rules: AdmissionRules, observer: Observer, clock: Clock
-) -> Sequence[TaskSpec | DtqError]:
-    """Return what each of up to 1,000 submissions asks for, or why it is refused, which *observer* hears.
+    submissions: Sequence[Given],
+    *,
+    read: Callable[[Given], Fields],
+    rules: AdmissionRules,
+    observer: Observer,
+    clock: Clock,
+    begin: Callable[[TaskSpec], Begun],
+) -> list[Begun | DtqError]:
+    """Begin what each of up to 1,000 submissions asks for, or say why it is refused, which *observer* hears.
 
-    Raises InvalidRequest where they are none, or too many.
+    What is begun goes on while others are looked into. Raises InvalidRequest where they are none, or too many.
     """
     if not 0 < len(submissions) <= MAX_SUBMISSIONS:
         refuse([FieldProblem("submissions", f"must be 1..{MAX_SUBMISSIONS} tasks, not {len(submissions)}")])
     pace = Pace(clock)
-    answers: list[TaskSpec | DtqError] = []
-    for fields in submissions:
-        answers.append(_admitted(fields, rules=rules, observer=observer))
-        await pace.done(_MEMBERS_BYTES + sum(len(value) for value in fields.values() if isinstance(value, str)))
+    answers: list[Begun | DtqError] = []
+    for submission in submissions:
+        # how much of what is refused was looked into is not known
+        fields, size = None, PIECE_BYTES
+        try:
+            fields = read(submission)
+            spec = admit(fields, rules=rules)
+            size = _MEMBERS_BYTES + len(spec.payload) + len(spec.metadata)
+            answers.append(begin(spec))
+        except DtqError as error:
+            tell_rejected(error, queue=queue_named(fields), observer=observer)
+            answers.append(error)
+        await pace.done(size)
     return answers
-
-
-def _admitted(fields: Mapping[str, object], *, rules: AdmissionRules, observer: Observer) -> TaskSpec | DtqError:
-    try:
-        with Rejections(observer, fields):
-            return admit(fields, rules=rules)
-    except DtqError as error:
-        return error

@@ -1,18 +1,20 @@
 """How admitted submissions become tasks: sent together, each answered for itself, and sent again where that is safe."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Final, assert_never
 
 from msgspec import Struct
 
+from dtq.application.admitting import Fields, Given, admitted
+from dtq.application.deadlines import Deadlines
 from dtq.application.group_commit import GroupCommit
 from dtq.application.patience import Patience
 from dtq.application.refill import Refill
-from dtq.application.rejections import Rejections
+from dtq.application.rejections import tell_rejected
 from dtq.domain import idempotency, lifecycle
-from dtq.domain.admission import BrokerLimits, TaskSpec
+from dtq.domain.admission import AdmissionRules, BrokerLimits, TaskSpec
 from dtq.domain.change import Change
 from dtq.domain.errors import (
     BrokerRefused,
@@ -57,9 +59,19 @@ class _Begun(Struct, frozen=True):
 class Creating:
     """Brings tasks into being, or finds the ended ones that their idempotency keys stand for."""
 
-    def __init__(self, broker: Broker, *, clock: Clock, ids: Ids, observer: Observer, limits: BrokerLimits) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        clock: Clock,
+        deadlines: Deadlines,
+        ids: Ids,
+        observer: Observer,
+        limits: BrokerLimits,
+    ) -> None:
         self._broker = broker
         self._clock = clock
+        self._deadlines = deadlines
         self._ids = ids
         self._observer = observer
         self._refill = Refill(clock)
@@ -69,40 +81,61 @@ class Creating:
             most=MAX_WAITING_BYTES,
         )
 
-    async def one(self, spec: TaskSpec) -> Submitted:
+    def one(self, spec: TaskSpec) -> Coroutine[None, None, Submitted]:
         """Create a task.
 
         Raises IdempotencyInProgress, QueueFull, BrokerUnavailable, or OutcomeUnknown where it may have come into being.
         """
-        return await self._create(self._admission(spec), Patience(self._clock))
+        return self._create(self._admission(spec), self._patience())
 
     async def all(
-        self, specs: Sequence[TaskSpec | DtqError], submissions: Sequence[Mapping[str, object]]
+        self, submissions: Sequence[Given], *, read: Callable[[Given], Fields], rules: AdmissionRules
     ) -> list[Submitted | DtqError]:
-        """Create tasks, each as if it came alone, and return errors as values, among them those in place of a spec."""
-        patience = Patience(self._clock)
-        begun = [spec if isinstance(spec, DtqError) else self._begin(spec) for spec in specs]
-        await patience.answered(self._creates, [one.answer for one in begun if isinstance(one, _Begun)])
+        """Create what up to 1,000 submissions ask for, each as if it came alone, and return errors as values.
+
+        Each is asked for as soon as it is admitted: the broker makes the first ones while others are looked into.
+        """
+        asked: list[asyncio.Future[CreateAnswer]] = []
+
+        def begin(spec: TaskSpec) -> _Begun:
+            admission = self._admission(spec)
+            asked.append(self._creates.ask(admission))
+            return _Begun(admission, asked[-1])
+
+        try:
+            begun = await admitted(
+                submissions, read=read, rules=rules, observer=self._observer, clock=self._clock, begin=begin
+            )
+        except BaseException:
+            self._creates.forget(asked)
+            raise
+        patience = self._patience()
+        with patience.in_time(self._creates, asked):
+            made = list[Submitted | DtqError | None]()
+            for one in begun:
+                if isinstance(one, _Begun) and not one.answer.done():
+                    await asyncio.wait((one.answer,))
+                made.append(self._at_once(one))
         # most are made by now, and need no task of asyncio's
-        answers = [
-            one
-            if isinstance(one, DtqError)
-            else self._at_once(one) or self._created_or_error(one, patience, fields=fields)
-            for one, fields in zip(begun, submissions, strict=True)
+        late = [
+            self._created_or_error(one, patience)
+            for one, answer in zip(begun, made, strict=True)
+            if answer is None and isinstance(one, _Begun)
         ]
-        late = iter(await asyncio.gather(*[one for one in answers if not isinstance(one, (Submitted, DtqError))]))
-        return [one if isinstance(one, (Submitted, DtqError)) else next(late) for one in answers]
+        answers = iter(await asyncio.gather(*late))
+        return [next(answers) if answer is None else answer for answer in made]
+
+    def _patience(self) -> Patience:
+        return Patience(self._clock, deadlines=self._deadlines)
 
     def _admission(self, spec: TaskSpec) -> Admission:
         ids = self._ids
         return Admission(change=lifecycle.submit(spec, task_id=ids.task(), now=self._clock.now(), token=ids.token()))
 
-    def _begin(self, spec: TaskSpec) -> _Begun:
-        admission = self._admission(spec)
-        return _Begun(admission, self._creates.ask(admission))
-
-    def _at_once(self, begun: _Begun) -> Submitted | None:
+    def _at_once(self, begun: _Begun | DtqError) -> Submitted | DtqError | None:
         """Return what has come of a first try that was made as it should; None where more is to be done."""
+        if isinstance(begun, DtqError):
+            return begun
         if begun.answer.exception() is not None:
             return None
         answer = begun.answer.result()
@@ -178,13 +211,11 @@ class Creating:
             case _:
                 assert_never(answer)
 
-    async def _created_or_error(
-        self, begun: _Begun, patience: Patience, *, fields: Mapping[str, object]
-    ) -> Submitted | DtqError:
+    async def _created_or_error(self, begun: _Begun, patience: Patience) -> Submitted | DtqError:
         try:
-            with Rejections(self._observer, fields):
-                return await self._create(begun.admission, patience, asked=begun.answer)
+            return await self._create(begun.admission, patience, asked=begun.answer)
         except DtqError as error:
+            tell_rejected(error, queue=begun.admission.change.after.queue, observer=self._observer)
             return error
 
 

@@ -69,7 +69,7 @@ class GroupCommit(Generic[Item, Answer]):
 
         Raises BrokerBehind where too much waits.
         """
-        future = self._enqueue(item)
+        future = self.ask(item)
         try:
             return await future
         finally:
@@ -77,12 +77,16 @@ class GroupCommit(Generic[Item, Answer]):
 
     def ask(self, item: Item) -> "asyncio.Future[Answer]":
         """Send *item*, and return what its answer will be; what is refused at once is in there too."""
-        try:
-            return self._enqueue(item)
-        except BrokerBehind as error:
-            refused: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            refused.set_exception(error)
-            return refused
+        weight = self._weigh(item)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        if self._waiting and self._weight + weight > self._most:
+            future.set_exception(BrokerBehind(f"what waits for the broker weighs {self._weight} of {self._most}"))
+            return future
+        self._waiting[future] = item, weight
+        self._weight += weight
+        if not self._is_under_way:
+            self._begin()
+        return future
 
     def give_up(self, futures: Iterable["asyncio.Future[Answer]"]) -> None:
         """Let what was asked for and is not answered yet fail, for want of time."""
@@ -101,17 +105,6 @@ class GroupCommit(Generic[Item, Answer]):
             self._withdrawn(future)
             if not future.cancel() and not future.cancelled():
                 future.exception()
-
-    def _enqueue(self, item: Item) -> "asyncio.Future[Answer]":
-        weight = self._weigh(item)
-        if self._waiting and self._weight + weight > self._most:
-            raise BrokerBehind(f"what waits for the broker weighs {self._weight} of {self._most}")
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[future] = item, weight
-        self._weight += weight
-        if not self._is_under_way:
-            self._begin()
-        return future
 
     def _begin(self) -> None:
         self._is_under_way = True

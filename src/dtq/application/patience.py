@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
+from dtq.application.deadlines import Deadlines
 from dtq.application.group_commit import GroupCommit, no_answer
 from dtq.domain.errors import OF_ONE_REQUEST, BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
 from dtq.domain.text import text_of
@@ -33,8 +34,10 @@ class Patience:
     point: what comes too late for its caller is to cost nobody else memory or time.
     """
 
-    def __init__(self, clock: Clock, *, within: timedelta = CALL_DEADLINE) -> None:
+    def __init__(self, clock: Clock, *, within: timedelta = CALL_DEADLINE, deadlines: Deadlines | None = None) -> None:
+        """Begin now. *deadlines* are those of many use cases, where there are so many that none is to have a timer."""
         self._clock = clock
+        self._deadlines = deadlines or Deadlines(clock)
         self._ends_at = clock.monotonic() + within.total_seconds()
 
     async def read(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
@@ -51,43 +54,33 @@ class Patience:
         """
         return await self._repeated(partial(self.once, call))
 
-    async def write_among(
+    def write_among(
         self, group: GroupCommit[Item, T], item: Item, *, begun: "asyncio.Future[T] | None" = None
-    ) -> T:
+    ) -> Coroutine[None, None, T]:
         """Return what *group* answers to *item*, or raise, as write does; it may have been asked, with *begun*."""
         first = None if begun is None else self._answer_of(group, begun)
-        return await self._repeated(partial(self._in_turn, group, item), first=first)
+        return self._repeated(partial(self._in_turn, group, item), first=first)
 
-    async def answered(self, group: GroupCommit[Item, T], asked: Sequence["asyncio.Future[T]"]) -> None:
-        """Wait until all that *group* was asked for is answered, or has failed for want of time."""
-        timer = self._clock.call_later(timedelta(seconds=self._left()), partial(group.give_up, asked))
-        try:
-            for future in asked:
-                if not future.done():
-                    await asyncio.wait((future,))
-        except asyncio.CancelledError:
-            group.forget(asked)
-            raise
-        finally:
-            timer.cancel()
+    def in_time(self, group: GroupCommit[Item, T], asked: Sequence["asyncio.Future[T]"]) -> "_InTime[Item, T]":
+        """Return a block in which *group* is waited for: what it was asked for fails for want of time.
+
+        Where the waiting is canceled, it is forgotten.
+        """
+        return _InTime(self._deadlines, group, asked, ends_at=self._ends_at)
 
     async def _in_turn(self, group: GroupCommit[Item, T], item: Item) -> T:
         """Do as once does, without a task of its own: who waits for a turn ends as soon as he is told to."""
-        left = self._time_left()
+        self._time_left()  # raises where there is none
         if not group.may_go_alone:
             return await self._answer_of(group, group.ask(item))
-        with _Alarm(self._clock, within=left):
+        with _Alarm(self._deadlines, ends_at=self._ends_at):
             return await group.alone(item)
 
     async def _answer_of(self, group: GroupCommit[Item, T], asked: "asyncio.Future[T]") -> T:
         if asked.done():
             return asked.result()
-        timer = self._clock.call_later(timedelta(seconds=self._left()), partial(group.give_up, (asked,)))
-        try:
+        with self.in_time(group, (asked,)):
             return await asked
-        finally:
-            timer.cancel()
-            group.forget((asked,))
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], *, first: Awaitable[T] | None = None) -> T:
         is_unknown = False
@@ -107,7 +100,7 @@ class Patience:
 
     async def once(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
         """Return what *call*, which must not be repeated, returns. Raises as write does."""
-        left = self._time_left()
+        left = timedelta(seconds=self._time_left())
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         request = loop.create_task(_carried_out(call, answer))
@@ -125,15 +118,48 @@ class Patience:
                 one.cancel()
             request.cancel()
 
-    def _time_left(self) -> timedelta:
-        """Return how much time a call that begins now may take. Raises BrokerUnavailable where there is none."""
+    def _time_left(self) -> float:
+        """Return how many seconds a call that begins now may take. Raises BrokerUnavailable where there is none."""
         left = self._left()
         if left <= 0:
             raise BrokerUnavailable("no time was left to ask the broker")
-        return timedelta(seconds=left)
+        return left
 
     def _left(self) -> float:
         return self._ends_at - self._clock.monotonic()
+
+
+class _InTime(Generic[Item, T]):
+    """Gives up what a group was asked for when time is up."""
+
+    __slots__ = ("_asked", "_deadlines", "_group", "ends_at")
+
+    def __init__(
+        self,
+        deadlines: Deadlines,
+        group: GroupCommit[Item, T],
+        asked: Sequence["asyncio.Future[T]"],
+        *,
+        ends_at: float,
+    ) -> None:
+        self.ends_at = ends_at
+        self._group = group
+        self._asked = asked
+        self._deadlines = deadlines
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._deadlines.watch(self)
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: object) -> None:
+        """End, and take along what was asked for where nobody waits for it any more."""
+        self._deadlines.end(self)
+        if kind is asyncio.CancelledError:
+            self._group.forget(self._asked)
+
+    def overrun(self) -> None:
+        """Give up."""
+        self._group.give_up(self._asked)
 
 
 class _Alarm:
@@ -142,27 +168,30 @@ class _Alarm:
     As asyncio.timeout does, on the clock of the use case and with a third of the work.
     """
 
-    __slots__ = ("_caller", "_canceled_before", "_has_rung", "_timer")
+    __slots__ = ("_caller", "_canceled_before", "_deadlines", "_has_rung", "ends_at")
 
-    def __init__(self, clock: Clock, *, within: timedelta) -> None:
+    def __init__(self, deadlines: Deadlines, *, ends_at: float) -> None:
         caller = asyncio.current_task()
         if caller is None:
             raise RuntimeError("there is no task to cancel")
+        self.ends_at = ends_at
         self._caller = caller
         self._canceled_before = caller.cancelling()
         self._has_rung = False
-        self._timer = clock.call_later(within, self._ring)
+        self._deadlines = deadlines
+        deadlines.watch(self)
 
     def __enter__(self) -> None:
         """Begin."""
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: object) -> None:
         """End, and tell a cancellation by this alarm from one of the caller, which goes on."""
-        self._timer.cancel()
+        self._deadlines.end(self)
         if self._has_rung and self._caller.uncancel() <= self._canceled_before and kind is asyncio.CancelledError:
             raise no_answer()
 
-    def _ring(self) -> None:
+    def overrun(self) -> None:
+        """Ring."""
         self._has_rung = True
         self._caller.cancel()
 

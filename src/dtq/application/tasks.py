@@ -1,19 +1,20 @@
 """What clients do with tasks: submit, look, cancel."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import assert_never
 
 from msgspec import Struct
 
-from dtq.application.admitting import admitted
+from dtq.application.admitting import Fields, Given
 from dtq.application.audit import AuditTrail
 from dtq.application.creating import MAX_WAITING_BYTES, Creating, Submitted, weight_of
+from dtq.application.deadlines import Deadlines
 from dtq.application.group_commit import GroupCommit
 from dtq.application.observers import Observers
 from dtq.application.patience import Patience
-from dtq.application.rejections import NOTICE, Rejections
+from dtq.application.rejections import NOTICE, queue_named, tell_rejected
 from dtq.application.requests import known_task_id, limit_problem, queue_problem, refuse, status_problem
 from dtq.application.transact import Settled, Vanished, transact
 from dtq.domain import lifecycle
@@ -62,25 +63,36 @@ class TaskService:
         self._trail = trail
         self._observer = Observers(observers)
         self._rules = rules
-        self._creating = Creating(broker, clock=clock, ids=ids, observer=self._observer, limits=limits)
+        deadlines = Deadlines(clock)
+        self._creating = Creating(
+            broker, clock=clock, deadlines=deadlines, ids=ids, observer=self._observer, limits=limits
+        )
         self._commits: GroupCommit[Change, CommitAnswer] = GroupCommit(
             broker.commit, weigh=weight_of, most=MAX_WAITING_BYTES
         )
         self._listing = asyncio.Semaphore(1)
 
-    async def submit(self, fields: Mapping[str, object]) -> Submitted:
+    async def submit(self, fields: Fields) -> Submitted:
         """Admit a task and bring it into being, or answer with the ended task that its idempotency key stands for.
 
         Raises InvalidTask, UnknownTaskType, PayloadTooLarge, IdempotencyInProgress, QueueFull, BrokerUnavailable, or
         OutcomeUnknown where the task may have come into being.
         """
-        with Rejections(self._observer, fields):
+        try:
             return await self._creating.one(admit(fields, rules=self._rules))
+        except DtqError as error:
+            tell_rejected(error, queue=queue_named(fields), observer=self._observer)
+            raise
 
-    async def submit_many(self, submissions: Sequence[Mapping[str, object]]) -> Sequence[Submitted | DtqError]:
+    async def submit_many(self, submissions: Sequence[Fields]) -> Sequence[Submitted | DtqError]:
         """Submit up to 1,000 tasks in a few requests; each gets the answer it would get alone, errors as values."""
-        specs = await admitted(submissions, rules=self._rules, observer=self._observer, clock=self._clock)
-        return await self._creating.all(specs, submissions)
+        return await self.submit_each(submissions, read=_as_given)
+
+    async def submit_each(
+        self, submissions: Sequence[Given], *, read: Callable[[Given], Fields]
+    ) -> Sequence[Submitted | DtqError]:
+        """Submit what *read* makes of each of up to 1,000; a DtqError that it raises is the answer to that one."""
+        return await self._creating.all(submissions, read=read, rules=self._rules)
 
     def rejected(self, reason: str) -> None:
         """Take note of a submission that was refused, for one of a few reasons, before it could be read."""
@@ -167,6 +179,10 @@ class TaskService:
             await patience.once(partial(self._signals.tell_worker, running.worker_id, signal))
         except BrokerUnavailable as error:
             self._observer.noticed("signal_lost", kind=SignalKind.CANCEL, error=class_name(error))
+
+
+def _as_given(fields: Fields) -> Fields:
+    return fields
 
 
 class _Uncancellable(Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -31,21 +31,6 @@ MAX_TTL_S: Final = 3_153_600_000
 RESERVED_METADATA: Final = ("previous_attempts", "previous_attempts_dropped", "discarded")
 MAX_UNKNOWN_NAMES: Final = 20
 """How many unknown fields are named in a refusal, so that its size does not follow that of the request."""
-
-FIELDS: Final = (
-    "task_type",
-    "payload",
-    "queue",
-    "idempotency_key",
-    "max_attempts",
-    "priority",
-    "timeout_ms",
-    "delay_seconds",
-    "metadata",
-)
-"""What a submission may name, in the contract's order."""
-
-_KNOWN: Final = frozenset(FIELDS)
 
 
 def _any_object(_task_type: str, _payload: str) -> FieldProblem | None:
@@ -74,18 +59,21 @@ class BrokerLimits(Struct, frozen=True, kw_only=True):
 
 
 class TaskSpec(Struct, frozen=True, kw_only=True):
-    """A submission that has been admitted. ``payload`` and ``metadata`` are JSON text as received."""
+    """A submission that has been admitted. ``payload`` and ``metadata`` are JSON text as received.
+
+    What a submission may leave out has its default here, but for what operators set.
+    """
 
     task_type: str
     payload: str
-    queue: QueueName
-    idempotency_key: str | None
     max_attempts: int
-    priority: int
     timeout: timedelta
-    delay: timedelta
-    metadata: str
-    ttl: timedelta | None
+    queue: QueueName = DEFAULT_QUEUE
+    idempotency_key: str | None = None
+    priority: int = DEFAULT_PRIORITY
+    delay: timedelta = timedelta()
+    metadata: str = "{}"
+    ttl: timedelta | None = None
 
 
 def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
@@ -95,28 +83,21 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
     the default. Raises PayloadTooLarge, InvalidTask with every problem found, or UnknownTaskType, in this order, and
     InvalidTask where only the handler's own type of the payload is not met.
     """
-    _check_payload_size(fields.get("payload"), limit=rules.max_payload_bytes)
-    check = _Check(fields)
-    check.unknown_names()
-    metadata, ttl = check.metadata()
-    spec = TaskSpec(
-        task_type=check.text("task_type", TASK_TYPE_PATTERN),
-        payload=check.json_object("payload", default=None)[0],
-        queue=QueueName(check.text("queue", QUEUE_PATTERN, default=DEFAULT_QUEUE)),
-        idempotency_key=check.optional_text("idempotency_key", KEY_PATTERN),
-        max_attempts=check.integer(
-            "max_attempts", 1, rules.max_attempts, default=min(DEFAULT_MAX_ATTEMPTS, rules.max_attempts)
-        ),
-        priority=check.integer("priority", 0, MAX_PRIORITY, default=DEFAULT_PRIORITY),
-        timeout=timedelta(
-            milliseconds=check.integer("timeout_ms", 1, MAX_TIMEOUT_MS, default=rules.default_timeout_ms)
-        ),
-        delay=_seconds(check.number("delay_seconds", 0, MAX_DELAY_S, default=0)),
-        metadata=metadata,
-        ttl=ttl,
-    )
+    size = _size(fields.get("payload"))
+    if size > rules.max_payload_bytes:
+        raise PayloadTooLarge(size=size, limit=rules.max_payload_bytes)
+    check = _Check(rules)
+    if not _KNOWN.issuperset(fields):
+        check.unknown_names(fields)
+    for name, value in fields.items():
+        if value is not None and name in _READERS:
+            _READERS[name](check, value)
+    for name in _REQUIRED:
+        if fields.get(name) is None:
+            check.blame(name, "required")
     if check.problems:
         raise InvalidTask(tuple(check.problems))
+    spec = TaskSpec(**check.found)
     if spec.task_type not in rules.task_types:
         raise UnknownTaskType(spec.task_type)
     problem = rules.payload_problem(spec.task_type, spec.payload)
@@ -125,14 +106,9 @@ def admit(fields: Mapping[str, object], *, rules: AdmissionRules) -> TaskSpec:
     return spec
 
 
-def _check_payload_size(payload: object, *, limit: int) -> None:
-    if isinstance(payload, str):
-        size = _size(payload)
-        if size > limit:
-            raise PayloadTooLarge(size=size, limit=limit)
-
-
-def _size(text: str) -> int:
+def _size(text: object) -> int:
+    if not isinstance(text, str):
+        return 0
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -142,89 +118,115 @@ def _seconds(value: float) -> timedelta:
 
 
 class _Check:
-    """Reads fields one by one and remembers every problem; what it returns for a bad field is never used."""
+    """Reads the fields that are given, each by its reader, and remembers every problem.
 
-    def __init__(self, fields: Mapping[str, object]) -> None:
-        self._fields = fields
+    ``found`` are members of a TaskSpec; what it has of a bad field is never used.
+    """
+
+    def __init__(self, rules: AdmissionRules) -> None:
+        self._max_attempts = rules.max_attempts
         self.problems: list[FieldProblem] = []
+        self.found: dict[str, Any] = {
+            "max_attempts": min(DEFAULT_MAX_ATTEMPTS, rules.max_attempts),
+            "timeout": timedelta(milliseconds=rules.default_timeout_ms),
+        }
 
-    def _blame(self, field: str, problem: str) -> None:
+    def blame(self, field: str, problem: str) -> None:
         self.problems.append(FieldProblem(field, problem))
 
-    def unknown_names(self) -> None:
-        if _KNOWN.issuperset(self._fields):
-            return
-        unknown = (name for name in self._fields if name not in _KNOWN)
+    def unknown_names(self, fields: Mapping[str, object]) -> None:
+        unknown = (name for name in fields if name not in _KNOWN)
         for name in islice(unknown, MAX_UNKNOWN_NAMES):
-            self._blame(clean(name, limit=100), f"unknown field; known are {', '.join(FIELDS)}")
+            self.blame(clean(name, limit=100), f"unknown field; known are {', '.join(FIELDS)}")
 
-    def text(self, name: str, pattern: re.Pattern[str], *, default: str | None = None) -> str:
-        value = self._fields.get(name)
-        if value is None:
-            if default is None:
-                self._blame(name, "required")
-            return default or ""
-        if not isinstance(value, str) or not pattern.fullmatch(value):
-            self._blame(name, f"must be text of the form {pattern.pattern}")
-            return ""
-        return value
+    def task_type(self, value: object) -> None:
+        self._text("task_type", value, TASK_TYPE_PATTERN)
 
-    def optional_text(self, name: str, pattern: re.Pattern[str]) -> str | None:
-        return None if self._fields.get(name) is None else self.text(name, pattern)
+    def payload(self, value: object) -> None:
+        self._json_object("payload", value)
 
-    def integer(self, name: str, low: int, high: int, *, default: int) -> int:
-        value = self._fields.get(name)
-        if value is None:
-            return default
+    def queue(self, value: object) -> None:
+        self._text("queue", value, QUEUE_PATTERN)
+
+    def idempotency_key(self, value: object) -> None:
+        self._text("idempotency_key", value, KEY_PATTERN)
+
+    def max_attempts(self, value: object) -> None:
+        self.found["max_attempts"] = self._integer("max_attempts", value, 1, self._max_attempts)
+
+    def priority(self, value: object) -> None:
+        self.found["priority"] = self._integer("priority", value, 0, MAX_PRIORITY)
+
+    def timeout_ms(self, value: object) -> None:
+        self.found["timeout"] = timedelta(milliseconds=self._integer("timeout_ms", value, 1, MAX_TIMEOUT_MS))
+
+    def delay_seconds(self, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_DELAY_S:
+            self.blame("delay_seconds", f"must be a finite number within 0..{MAX_DELAY_S}")
+        else:
+            self.found["delay"] = _seconds(value)
+
+    def metadata(self, value: object) -> None:
+        """Read it with the time to live in it; a text that is too large is not looked into."""
+        size = _size(value)
+        if size > MAX_METADATA_BYTES:
+            self.blame("metadata", f"{size} bytes, at most {MAX_METADATA_BYTES} are allowed")
+            return
+        values = self._json_object("metadata", value)
+        for name in RESERVED_METADATA:
+            if name in values:
+                self.blame(f"metadata.{name}", "reserved: dtq writes it")
+        if "ttl_seconds" in values:
+            self._time_to_live(values["ttl_seconds"])
+
+    def _text(self, name: str, value: object, pattern: re.Pattern[str]) -> None:
+        if isinstance(value, str) and pattern.fullmatch(value):
+            self.found[name] = value
+        else:
+            self.blame(name, f"must be text of the form {pattern.pattern}")
+
+    def _integer(self, name: str, value: object, low: int, high: int) -> int:
         if isinstance(value, float) and value.is_integer():
             # JSON has one kind of number: to JSON Schema, which the API is described in, 5.0 is an integer
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self._blame(name, f"must be an integer within {low}..{high}")
-            return default
+            self.blame(name, f"must be an integer within {low}..{high}")
+            return low
         return value
 
-    def number(self, name: str, low: float, high: float, *, default: float) -> float:
-        value = self._fields.get(name)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-            self._blame(name, f"must be a finite number within {low}..{high}")
-            return default
-        return value
-
-    def json_object(self, name: str, *, default: str | None) -> tuple[str, Mapping[str, object]]:
-        """Return the text of a JSON object as received, and what is in it; a default is an empty one."""
-        value = self._fields.get(name)
-        if value is None:
-            if default is None:
-                self._blame(name, "required")
-            return default or "{}", {}
+    def _json_object(self, name: str, value: object) -> Mapping[str, object]:
+        """Take the text of a JSON object as received, and return what is in it."""
         if not isinstance(value, str):
-            self._blame(name, "must be a JSON object")
-            return "{}", {}
+            self.blame(name, "must be a JSON object")
+            return {}
+        self.found[name] = value
         try:
-            return value, parse_object(value)
+            return parse_object(value)
         except JsonProblem as problem:
-            self._blame(name, str(problem))
-            return "{}", {}
+            self.blame(name, str(problem))
+            return {}
 
-    def metadata(self) -> tuple[str, timedelta | None]:
-        """Return the text as received and the time to live in it; a text that is too large is not looked into."""
-        value = self._fields.get("metadata")
-        size = _size(value) if isinstance(value, str) else 0
-        if size > MAX_METADATA_BYTES:
-            self._blame("metadata", f"{size} bytes, at most {MAX_METADATA_BYTES} are allowed")
-            return "{}", None
-        text, values = self.json_object("metadata", default="{}")
-        for name in RESERVED_METADATA:
-            if name in values:
-                self._blame(f"metadata.{name}", "reserved: dtq writes it")
-        return text, self._time_to_live(values) if "ttl_seconds" in values else None
-
-    def _time_to_live(self, values: Mapping[str, object]) -> timedelta | None:
-        ttl = values["ttl_seconds"]
+    def _time_to_live(self, ttl: object) -> None:
         if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not 0 < ttl <= MAX_TTL_S:
-            self._blame("metadata.ttl_seconds", f"must be a finite number above 0, at most {MAX_TTL_S}")
-            return None
-        return _seconds(ttl)
+            self.blame("metadata.ttl_seconds", f"must be a finite number above 0, at most {MAX_TTL_S}")
+        else:
+            self.found["ttl"] = _seconds(ttl)
+
+
+_READERS: Final[Mapping[str, Callable[[_Check, object], None]]] = {
+    "task_type": _Check.task_type,
+    "payload": _Check.payload,
+    "queue": _Check.queue,
+    "idempotency_key": _Check.idempotency_key,
+    "max_attempts": _Check.max_attempts,
+    "priority": _Check.priority,
+    "timeout_ms": _Check.timeout_ms,
+    "delay_seconds": _Check.delay_seconds,
+    "metadata": _Check.metadata,
+}
+"""What a submission may name, in the contract's order, each with what reads it."""
+
+FIELDS: Final = tuple(_READERS)
+
+_KNOWN: Final = frozenset(FIELDS)
+_REQUIRED: Final = ("task_type", "payload")

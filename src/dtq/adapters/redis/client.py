@@ -148,7 +148,12 @@ class Client:
         # what is canceled on its way may have been carried out
         result = Result.UNKNOWN
         try:
-            answers = await self._request(packed, replies=replies, block=block)
+            answers = await self._exchange(packed, replies=replies, block=block)
+            for answer in answers:
+                if isinstance(answer, Moved):
+                    await self._move(answer)
+                    answers = await self._exchange(packed, replies=replies, block=block)
+                    break
             result = Result.REJECTED if replies == 1 and isinstance(answers[0], BrokerUnavailable) else Result.OK
             return answers
         except BrokerUnavailable as error:
@@ -157,26 +162,29 @@ class Client:
         finally:
             self._on_operation(operation, result)
 
-    async def _request(self, packed: bytes, *, replies: int, block: timedelta = timedelta()) -> list[Reply]:
-        answers = await self._exchange(packed, replies=replies, block=block)
-        for answer in answers:
-            if isinstance(answer, Moved):
-                self._elsewhere = {"host": answer.host, "port": answer.port} if answer.host else {"port": answer.port}
-                await self.close()
-                return await self._exchange(packed, replies=replies, block=block)
-        return answers
+    async def _move(self, to: Moved) -> None:
+        self._elsewhere = {"host": to.host, "port": to.port} if to.host else {"port": to.port}
+        await self.close()
 
     async def _exchange(self, packed: bytes, *, replies: int, block: timedelta) -> list[Reply]:
         was_sent = False
         try:
             with self._deadlines.within(self._timeout + block.total_seconds()):
-                async with self._slots:
+                await self._slots.acquire()
+                try:
                     connection = await self._connected()
                     was_sent = True
                     await connection.send_packed_command([packed], check_health=False)
                     answers = await _read(connection, replies)
-                    await self._give_back(connection, answers)
+                    for answer in answers:
+                        if isinstance(answer, Rejected):
+                            # after a failover this may be a replica now, and the name lead to another server
+                            await connection.disconnect(nowait=True)
+                            return answers
+                    self._idle.append(connection)
                     return answers
+                finally:
+                    self._slots.release()
         except (RedisError, OSError) as error:
             # a server of a cluster that is gone cannot tell who took its place: ask the one of the URL again
             self._elsewhere = {}
@@ -190,14 +198,6 @@ class Client:
             # closed by the server, or with a reply that nobody waits for
             await connection.disconnect(nowait=True)
         return await opened(self._make())
-
-    async def _give_back(self, connection: AbstractConnection, answers: Sequence[Reply]) -> None:
-        for answer in answers:
-            if isinstance(answer, Rejected):
-                # after a failover this may be a replica now, and the name lead to another server
-                await connection.disconnect(nowait=True)
-                return
-        self._idle.append(connection)
 
     def _make(self) -> AbstractConnection:
         return self._kind(**(self._settings | self._elsewhere))

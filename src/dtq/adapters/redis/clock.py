@@ -16,6 +16,8 @@ class RedisClock:
         """The host's own, handed on as it is: it is asked several times a task."""
         self.call_later = self._host.call_later
         self._offset: float | None = None
+        # the millisecond that was told last: of a batch many ask within the same one
+        self._told = (0, moment(0))
 
     def learn(self, server: float, *, sent: float, received: float) -> None:
         """Take note that the server's clock stood at *server* at a moment between *sent* and *received*.
@@ -30,7 +32,10 @@ class RedisClock:
     def now(self) -> datetime:
         if self._offset is None:
             return self._host.now()
-        return moment(int((self.monotonic() + self._offset) * 1000))
+        now = int((self.monotonic() + self._offset) * 1000)
+        if now != self._told[0]:
+            self._told = now, moment(now)
+        return self._told[1]
 
     async def sleep(self, duration: timedelta) -> None:
         await self._host.sleep(duration)

@@ -9,7 +9,7 @@ from dtq.application.requests import known_task_id
 from dtq.application.waiting import LONGEST
 from dtq.domain.errors import DtqError
 from dtq.entrypoints.client.direct import Tasks, connect
-from dtq.entrypoints.client.results import Cancelled, Options, Payload, Submission, Submitted, TaskState, fields_of
+from dtq.entrypoints.client.results import Cancelled, Options, Payload, Submission, Submitted, TaskState
 from dtq.entrypoints.client.transport import Transport
 
 TIMEOUT: Final = 10.0
@@ -50,7 +50,7 @@ class AsyncClient:
         a task that is alive, BrokerUnavailable, or OutcomeUnknown where the task may have come into being.
         """
         submission = Submission(task_type, {} if payload is None else payload, **options)
-        return await self._transport.submit(fields_of(submission))
+        return await self._transport.submit(submission)
 
     async def submit_many(self, submissions: Iterable[Submission]) -> list[Submitted | DtqError]:
         """Submit any number of tasks, 1,000 a request; each gets the answer it would get alone, errors as values.
@@ -62,10 +62,7 @@ class AsyncClient:
             raise TypeError(f"submit_many takes a list of dtq.Submission, not one {type(submissions).__name__}")
         answers: list[Submitted | DtqError] = []
         for some in _batches(submissions):
-            prepared = [_prepared(submission) for submission in some]
-            sound = [fields for fields in prepared if not isinstance(fields, DtqError)]
-            answered = iter(await self._transport.submit_many(sound) if sound else ())
-            answers += [one if isinstance(one, DtqError) else next(answered) for one in prepared]
+            answers += await self._transport.submit_many(some)
         return answers
 
     async def get(self, task_id: str) -> TaskState:
@@ -112,13 +109,6 @@ def _transport(url: str, *, tasks: Tasks, api_key: str, timeout: float, retries:
     from dtq.entrypoints.client.http import HttpTransport
 
     return HttpTransport(url, api_key=api_key, timeout=timeout, retries=retries)
-
-
-def _prepared(submission: Submission) -> dict[str, object] | DtqError:
-    try:
-        return fields_of(submission)
-    except DtqError as error:
-        return error
 
 
 def _batches(submissions: Iterable[Submission]) -> Iterator[Sequence[Submission]]:

@@ -8,11 +8,13 @@ from types import ModuleType
 import msgspec
 from msgspec.structs import replace
 
+from dtq.application.admitting import Fields
 from dtq.application.creating import Submitted as Admitted
 from dtq.application.tasks import TaskView
 from dtq.domain.audit import Actor
 from dtq.domain.errors import DtqError
-from dtq.entrypoints.client.results import Cancelled, Fields, Submitted, TaskState
+from dtq.domain.json_text import encoded
+from dtq.entrypoints.client.results import Cancelled, Submission, Submitted, TaskState, fields_of
 from dtq.entrypoints.config import load
 from dtq.entrypoints.container import Container, build
 from dtq.entrypoints.modules import load_registry
@@ -30,13 +32,13 @@ class BrokerTransport:
     def __init__(self, container: Container) -> None:
         self._container = container
 
-    async def submit(self, fields: Fields) -> Submitted:
+    async def submit(self, submission: Submission) -> Submitted:
         """Submit a task; the use case itself sends it again under the same token where that is needed."""
-        return _submitted(await self._container.tasks().submit(fields))
+        return _submitted(await self._container.tasks().submit(_fields(submission)))
 
-    async def submit_many(self, submissions: Sequence[Fields]) -> Sequence[Submitted | DtqError]:
+    async def submit_many(self, submissions: Sequence[Submission]) -> Sequence[Submitted | DtqError]:
         """Submit tasks, each for itself."""
-        answers = await self._container.tasks().submit_many(submissions)
+        answers = await self._container.tasks().submit_each(submissions, read=_fields)
         return [answer if isinstance(answer, DtqError) else _submitted(answer) for answer in answers]
 
     async def get(self, task_id: str) -> TaskState:
@@ -95,6 +97,11 @@ def _registry_of_one(one: object) -> Registry:
 def state_of(view: TaskView) -> TaskState:
     """Show a task as every transport does."""
     return msgspec.json.decode(msgspec.json.encode(full(view)), type=TaskState)
+
+
+def _fields(submission: Submission) -> Fields:
+    # what was written is read in the same process, by whoever admits it: that need not be done twice
+    return fields_of(submission, write=encoded)
 
 
 def _submitted(admitted: Admitted) -> Submitted:

@@ -10,6 +10,7 @@ import httpx
 import msgspec
 from msgspec import Raw, Struct
 
+from dtq.application.admitting import Fields
 from dtq.domain.errors import (
     BrokerUnavailable,
     DtqError,
@@ -21,7 +22,7 @@ from dtq.domain.errors import (
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.broker_url import redacted
 from dtq.entrypoints.client.refusals import Refusal, UnexpectedAnswer, error_of, refusal_of
-from dtq.entrypoints.client.results import Cancelled, Fields, Submitted, TaskState
+from dtq.entrypoints.client.results import Cancelled, Submission, Submitted, TaskState, fields_of
 from dtq.entrypoints.container import host
 
 PAUSES: Final = tuple(timedelta(milliseconds=ms) for ms in (100, 300, 900))
@@ -72,17 +73,23 @@ class HttpTransport:
         base = f"{url.rstrip('/')}/api/v1/"
         self._http = httpx.AsyncClient(base_url=base, headers=headers, timeout=None, transport=inner)  # noqa: S113 - _call has one
 
-    async def submit(self, fields: Fields) -> Submitted:
+    async def submit(self, submission: Submission) -> Submitted:
         """Submit a task, under a key of its own where it has none, by which a repeat is known."""
-        keyed, is_own_key = self._keyed(fields)
+        keyed, is_own_key = self._keyed(fields_of(submission))
         answer = await self._call("POST", "tasks", body=_json(keyed), is_write=True)
         if answer.status in {HTTPStatus.OK, HTTPStatus.ACCEPTED}:
             submitted = _decode(answer, Submitted)
             return msgspec.structs.replace(submitted, duplicate=submitted.duplicate and not is_own_key)
         return _own(error_of(refusal_of(answer.content, status=answer.status)), is_own_key=is_own_key)
 
-    async def submit_many(self, submissions: Sequence[Fields]) -> Sequence[Submitted | DtqError]:
+    async def submit_many(self, submissions: Sequence[Submission]) -> Sequence[Submitted | DtqError]:
         """Submit tasks in one request, each for itself."""
+        prepared = [_prepared(submission) for submission in submissions]
+        sound = [fields for fields in prepared if not isinstance(fields, DtqError)]
+        answered = iter(await self._submit_all(sound) if sound else ())
+        return [one if isinstance(one, DtqError) else next(answered) for one in prepared]
+
+    async def _submit_all(self, submissions: Sequence[Fields]) -> Sequence[Submitted | DtqError]:
         keyed = [self._keyed(fields) for fields in submissions]
         body = b'{"tasks":[' + b",".join(_json(fields) for fields, _ in keyed) + b"]}"
         answer = await self._call("POST", "tasks/batch", body=body, is_write=True)
@@ -165,6 +172,13 @@ class HttpTransport:
         refusal = refusal_of(response.content, status=response.status_code)
         # what has no code is a proxy's word, which does not know either
         return error_of(refusal) if refusal.code else OutcomeUnknown(f"{self._name} answered {response.status_code}")
+
+
+def _prepared(submission: Submission) -> Fields | DtqError:
+    try:
+        return fields_of(submission)
+    except DtqError as error:
+        return error
 
 
 def _json(fields: Fields) -> bytes:

@@ -1,6 +1,6 @@
 """What a client sends and is answered, the same over every transport."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol, TypedDict, TypeVar
 
@@ -16,8 +16,7 @@ from dtq.entrypoints.views import AttemptBody
 _AS_TEXT: Final = ("payload", "metadata")
 
 T = TypeVar("T")
-Fields = Mapping[str, object]
-"""A submission as it is admitted: payload and metadata as JSON text."""
+Write = Callable[[object], bytes]
 
 
 class DataclassInstance(Protocol):
@@ -140,17 +139,17 @@ class TaskState(Struct, frozen=True, kw_only=True):
         return "it was kept for DTQ_RESULT_RETENTION_S, which is over" if self.result_expired else ""
 
 
-def fields_of(submission: Submission) -> dict[str, object]:
+def fields_of(submission: Submission, *, write: Write = written) -> dict[str, object]:
     """Return a submission as it is admitted. Raises InvalidTask where something in it cannot be JSON."""
     fields: dict[str, object] = {name: value for name, value in asdict(submission).items() if value is not None}
     for name in _AS_TEXT:
         if name in fields:
-            fields[name] = _text(fields[name], field=name)
+            fields[name] = _text(fields[name], field=name, write=write)
     return fields
 
 
-def _text(value: object, *, field: str) -> str:
+def _text(value: object, *, field: str, write: Write) -> str:
     try:
-        return written(value).decode()
+        return write(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidTask((FieldProblem(field, f"cannot be written as JSON: {error}"),)) from error

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dtq.domain.errors import DtqError
-from dtq.entrypoints.client.results import Cancelled, Fields, Submitted, TaskState
+from dtq.entrypoints.client.results import Cancelled, Submission, Submitted, TaskState
 
 
 class Transport(Protocol):
     """One way to the tasks. Every call raises a DtqError where it is refused or cannot be done."""
 
-    async def submit(self, fields: Fields) -> Submitted:
+    async def submit(self, submission: Submission) -> Submitted:
         """Submit a task, once, however often the request has to be sent."""
         ...
 
-    async def submit_many(self, submissions: Sequence[Fields]) -> Sequence[Submitted | DtqError]:
+    async def submit_many(self, submissions: Sequence[Submission]) -> Sequence[Submitted | DtqError]:
         """Submit up to 1,000 tasks; each gets the answer it would get alone, errors as values."""
         ...
 

@@ -63,7 +63,7 @@ def create_app(container: Container, *, is_prepared: bool = False) -> Litestar:
         },
         exception_handlers=exception_handlers(container.log()),
         ids=container.ids(),
-        opt={"tasks": _asking(container.tasks)},
+        opt={"tasks": _asking(container.tasks), "clock": _asking(lambda: container.backend().clock)},
         lifespan=_lifespan(container, is_prepared=is_prepared),
         request_max_body_size=settings.max_payload_bytes + BESIDE_PAYLOAD_BYTES,
         openapi_config=openapi_config(container.rules(), registry=container.registry()),

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Final
 
 import msgspec
-from litestar import post
-from litestar.di import NamedDependency
+from litestar import Request, post
+from litestar.exceptions import HTTPException
+from litestar.types import ASGIApp, Receive, Scope, Send
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dtq.application.admitting import MAX_SUBMISSIONS
@@ -18,16 +20,20 @@ from dtq.domain.errors import DtqError, FieldProblem, InvalidRequest, PayloadToo
 from dtq.domain.json_text import MAX_DEPTH
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.http import examples
+from dtq.entrypoints.http.answering import answer_with
 from dtq.entrypoints.http.describe import answer, operation, problems
 from dtq.entrypoints.http.errors import Problem, problem_of
 from dtq.entrypoints.http.headers import check_content_type
-from dtq.entrypoints.http.metrics import Refusals
+from dtq.entrypoints.http.metrics import count_unread
 from dtq.entrypoints.http.queries import AnyRequest
 from dtq.entrypoints.http.schemas import task_fields
-from dtq.ports.backend import Backend
 
 MAX_TOKENS: Final = 1_000_000
 """A body with more strings and brackets is not looked through for the item that nests too deep."""
+
+# named here, since to look up a member of an enumeration takes longer than to compare it
+_OK: Final = HTTPStatus.OK.value
+_ACCEPTED: Final = HTTPStatus.ACCEPTED.value
 
 _TOKENS_AT_ONCE: Final = 10_000
 _TOKENS: Final = re.compile(rb'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
@@ -73,26 +79,27 @@ _decode: Final = msgspec.json.Decoder(_Batch).decode
         **problems("INVALID_REQUEST", "ORIGIN_NOT_ALLOWED", "PAYLOAD_TOO_LARGE"),
     },
 )
-async def submit_batch(
-    request: AnyRequest, tasks: NamedDependency[TaskService], backend: NamedDependency[Backend]
-) -> BatchAnswer:
+async def submit_batch() -> ASGIApp:
     """Accept up to 1,000 tasks. Each is accepted or refused by itself; each may carry its own idempotency key."""
-    pace = Pace(backend.clock)
-    with Refusals(tasks):
+    return _submitted
+
+
+async def _submitted(scope: Scope, receive: Receive, send: Send) -> None:
+    request: AnyRequest = Request(scope, receive, send)
+    opt = request.route_handler.opt
+    tasks: TaskService = opt["tasks"]()
+    try:
         check_content_type(request.headers)
         if "idempotency-key" in request.headers:
             fault = "belongs to one task: name it in each item instead"
             raise InvalidRequest((FieldProblem("Idempotency-Key", fault),))
-        parts = await _items(await request.body(), pace)
-    limit: int = request.route_handler.opt["max_item_bytes"]
-    items: list[Mapping[str, object] | DtqError] = []
-    for part in parts:
-        items.append(_fields(part, tasks, limit=limit))
-        await pace.done(len(part))
-    submissions = [item for item in items if not isinstance(item, DtqError)]
-    answers = iter(await tasks.submit_many(submissions) if submissions else ())
-    results = [item if isinstance(item, DtqError) else next(answers) for item in items]
-    return _answer([_result(index, result) for index, result in enumerate(results)])
+        parts = await _items(await request.body(), Pace(opt["clock"]()))
+    except (DtqError, HTTPException) as error:
+        count_unread(error, tasks=tasks)
+        raise
+    answers = await tasks.submit_each(parts, read=partial(_fields, limit=opt["max_item_bytes"]))
+    body = _answer([_result(index, answer) for index, answer in enumerate(answers)])
+    await answer_with(body, send=send, status=HTTPStatus.OK)
 
 
 async def _items(body: bytes, pace: Pace) -> Sequence[bytes]:
@@ -140,15 +147,11 @@ async def _pruned(body: bytes, pace: Pace) -> bytes:
     return b"".join([*kept, body[begin:]])
 
 
-def _fields(item: bytes, tasks: TaskService, *, limit: int) -> Mapping[str, object] | DtqError:
+def _fields(item: bytes, *, limit: int) -> Mapping[str, object]:
     """Read a submission, and do not look into one that is too large to be any."""
-    try:
-        with Refusals(tasks):
-            if len(item) > limit:
-                raise PayloadTooLarge(size=len(item), limit=limit, field="item")
-            return task_fields(item)
-    except DtqError as error:
-        return error
+    if len(item) > limit:
+        raise PayloadTooLarge(size=len(item), limit=limit, field="item")
+    return task_fields(item)
 
 
 def _result(index: int, result: Submitted | DtqError) -> BatchItem:
@@ -157,7 +160,7 @@ def _result(index: int, result: Submitted | DtqError) -> BatchItem:
         return BatchItem(index=index, status_code=problem.status, problem=problem, task_id=problem.task_id)
     return BatchItem(
         index=index,
-        status_code=HTTPStatus.OK if result.duplicate else HTTPStatus.ACCEPTED,
+        status_code=_OK if result.duplicate else _ACCEPTED,
         task_id=result.task_id,
         status=None if result.task is None else result.task.status,
         duplicate=result.duplicate,
@@ -167,7 +170,7 @@ def _result(index: int, result: Submitted | DtqError) -> BatchItem:
 def _answer(results: list[BatchItem]) -> BatchAnswer:
     return BatchAnswer(
         results=results,
-        accepted=sum(result.status_code == HTTPStatus.ACCEPTED for result in results),
-        duplicates=sum(result.duplicate is True for result in results),
-        refused=sum(result.problem is not UNSET for result in results),
+        accepted=sum([result.status_code == _ACCEPTED for result in results]),
+        duplicates=sum([result.duplicate is True for result in results]),
+        refused=sum([result.problem is not UNSET for result in results]),
     )

@@ -14,6 +14,7 @@ from dtq.domain.status import TaskStatus
 AS_TEXT: Final = frozenset({"payload", "metadata"})
 """The fields that are stored as the text that was received."""
 
+_OPENINGS: Final = (b"[", b"{")
 _NO_VALUE: Final = b""
 """Stands for a value that cannot be read; no field accepts it."""
 
@@ -48,13 +49,17 @@ class Readiness(Struct, frozen=True, kw_only=True):
     warnings: list[str]
 
 
+_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_value_of: Final = msgspec.json.Decoder().decode
+
+
 def task_fields(body: bytes) -> dict[str, object]:
     """Read the members of a submission, payload and metadata as their text, of duplicates the last.
 
     Raises InvalidTask where the body is no JSON object; a member that cannot be read is left for admission to refuse.
     """
     try:
-        members = msgspec.json.decode(body, type=dict[str, Raw])
+        members = _members(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         why = malformed(error, body.decode(errors="replace"))
         raise InvalidTask((FieldProblem("body", f"must be a JSON object: {why}"),)) from error
@@ -70,13 +75,15 @@ def _value(name: str, text: bytes) -> object:
         if name in AS_TEXT:
             return text.decode()
         # no other field is an array or an object, so its depth need not be followed
-        return _NO_VALUE if text[:1] in {b"[", b"{"} else msgspec.json.decode(text)
+        return _NO_VALUE if text.startswith(_OPENINGS) else _value_of(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _NO_VALUE
 
 
-def with_header(fields: Mapping[str, object], *, idempotency_key: str | None) -> dict[str, object]:
+def with_header(fields: Mapping[str, object], *, idempotency_key: str | None) -> Mapping[str, object]:
     """Let the Idempotency-Key header win over the body's member (contract section 5), unless that is left to refuse."""
+    if idempotency_key is None:
+        return fields
     in_body = fields.get("idempotency_key")
     is_wrong = in_body is not None and not (isinstance(in_body, str) and KEY_PATTERN.fullmatch(in_body))
-    return dict(fields) if idempotency_key is None or is_wrong else {**fields, "idempotency_key": idempotency_key}
+    return fields if is_wrong else {**fields, "idempotency_key": idempotency_key}

@@ -3,9 +3,9 @@
 from http import HTTPStatus
 from typing import Final
 
-import msgspec
 from litestar import HttpMethod, Request, Response, get, post, route
 from litestar.di import NamedDependency
+from litestar.exceptions import HTTPException
 from litestar.params import FromPath
 from litestar.types import ASGIApp, Receive, Scope, Send
 
@@ -13,16 +13,16 @@ from dtq.application.creating import Submitted
 from dtq.application.tasks import TaskService
 from dtq.application.waiting import Waiting
 from dtq.domain.audit import Actor
-from dtq.domain.errors import TaskNotFound
+from dtq.domain.errors import DtqError, TaskNotFound
 from dtq.entrypoints.http import examples
-from dtq.entrypoints.http.describe import IDEMPOTENCY_KEY, JSON, TASK_ID, answer, operation, problems
+from dtq.entrypoints.http.answering import answer_with
+from dtq.entrypoints.http.describe import IDEMPOTENCY_KEY, TASK_ID, answer, operation, problems
 from dtq.entrypoints.http.headers import check_content_type, only
-from dtq.entrypoints.http.metrics import Refusals
+from dtq.entrypoints.http.metrics import count_unread
 from dtq.entrypoints.http.queries import LIMIT, QUEUE, STATUS, WAIT, AnyRequest
 from dtq.entrypoints.http.schemas import Accepted, GoneDuplicate, task_fields, with_header
 from dtq.entrypoints.views import TaskBody, TaskList, full, listed
 
-_IS_JSON: Final = (b"content-type", JSON.encode())
 _RECENT: Final = (QUEUE, STATUS, LIMIT)
 
 
@@ -56,7 +56,6 @@ _RECENT: Final = (QUEUE, STATUS, LIMIT)
 )
 async def submit() -> ASGIApp:
     """Accept a task (202), or answer with the ended task that its idempotency key belongs to (200)."""
-    # arguments that Litestar finds for a handler take longer than all that is done with them
     return _submitted
 
 
@@ -134,18 +133,21 @@ async def methods() -> Response[None]:
 async def _submitted(scope: Scope, receive: Receive, send: Send) -> None:
     request: AnyRequest = Request(scope, receive, send)
     tasks: TaskService = request.route_handler.opt["tasks"]()
-    with Refusals(tasks):
+    try:
         headers = request.headers
         check_content_type(headers)
         key = only("Idempotency-Key", headers=headers)
         fields = task_fields(await request.body())
+    except (DtqError, HTTPException) as error:
+        count_unread(error, tasks=tasks)
+        raise
     submitted = await tasks.submit(with_header(fields, idempotency_key=key))
     if submitted.duplicate or submitted.task is None:
-        await _answer(await _duplicate(submitted, tasks), send=send, status=HTTPStatus.OK)
+        await answer_with(await _duplicate(submitted, tasks), send=send, status=HTTPStatus.OK)
         return
     accepted = Accepted(task_id=submitted.task_id, status=submitted.task.status)
     location = (b"location", b"/api/v1/tasks/%b" % submitted.task_id.encode())
-    await _answer(accepted, location, send=send, status=HTTPStatus.ACCEPTED)
+    await answer_with(accepted, location, send=send, status=HTTPStatus.ACCEPTED)
 
 
 async def _duplicate(submitted: Submitted, tasks: TaskService) -> TaskBody | GoneDuplicate:
@@ -153,11 +155,3 @@ async def _duplicate(submitted: Submitted, tasks: TaskService) -> TaskBody | Gon
         return full(await tasks.get(submitted.task_id), duplicate=True)
     except TaskNotFound:
         return GoneDuplicate(task_id=submitted.task_id, status=None, duplicate=True)
-
-
-async def _answer(body: object, *headers: tuple[bytes, bytes], send: Send, status: HTTPStatus) -> None:
-    """Answer with *body*: a Response would look for cookies, encoders and more that is not there."""
-    text = msgspec.json.encode(body)
-    length = (b"content-length", str(len(text)).encode())
-    await send({"type": "http.response.start", "status": status.value, "headers": [*headers, _IS_JSON, length]})
-    await send({"type": "http.response.body", "body": text, "more_body": False})
