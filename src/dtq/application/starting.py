@@ -89,11 +89,11 @@ class Starting:
         begun = [(one.started, one.started.after, one.receipt) for one in fetched.deliveries if one.started is not None]
         # a sweep that failed half-way may have started what it does not tell of
         if fetched.faults:
-            for _, task, _ in begun:
-                self._open.pop(task.lease, None)
+            running = {task.lease for _, task, _ in begun}
+            self._open = {lease: offer for lease, offer in self._open.items() if lease not in running}
         else:
             self._open.clear()
-        self._begin(begun)
+        self._run_unseen(begun)
 
     async def start(self, deliveries: Sequence[Delivery]) -> None:
         """Decide about each delivery and make it so: all starts in one commit, what moved meanwhile in another.
@@ -136,9 +136,9 @@ class Starting:
             change = None if task is None or task.lease is None else unseen_start(task, token=tokens[task.lease])
             if task is not None and change is not None:
                 begun.append((change, task, delivery.receipt))
-        self._begin(begun)
+        self._run_unseen(begun)
 
-    def _begin(self, begun: Sequence[tuple[Change, Task, Receipt]]) -> None:
+    def _run_unseen(self, begun: Sequence[tuple[Change, Task, Receipt]]) -> None:
         if begun:
             self._observer.committed(*[change for change, _, _ in begun])
         for _, task, receipt in begun:
