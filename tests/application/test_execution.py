@@ -1,9 +1,7 @@
 """What becomes of whatever a handler does."""
 
 import asyncio
-import gc
 import json
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import NoReturn
@@ -12,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from dtq.adapters.memory.clock import settle
-from dtq.application.execution import Attempt, ExecutionRules, Executor, StopReason
+from dtq.application.execution import ExecutionRules, Executor, StopReason
 from dtq.application.results import outcome_of
-from dtq.domain.outcome import Failed, Outcome, Succeeded
+from dtq.domain.outcome import Failed, Succeeded
 from dtq.domain.status import TaskStatus
 from dtq.handlers import Registry, TaskContext, task
 from tests.application import handlers
@@ -189,32 +187,6 @@ async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_sam
     assert isinstance(outcome, Failed)
     assert ("CancelledError", False) == (outcome.failure.error_class, outcome.failure.retryable)
     assert [] == handlers.runs
-    pool.shutdown()
-
-
-class Holder:
-    """Who holds an attempt, and is told of it."""
-
-    attempt: Attempt
-
-    def hear(self, outcome: Outcome | None = None) -> None:
-        """Hear how it ended, or that it did."""
-
-
-async def test_an_attempt_that_has_ended_leaves_nothing_to_the_garbage_collector() -> None:
-    clock, pool = TickingClock(), ThreadPoolExecutor(max_workers=1)
-    rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
-    executor, holder = Executor(REGISTRY, clock=clock, pool=pool, rules=rules), Holder()
-    gone = weakref.ref(holder)
-    gc.disable()
-    try:
-        holder.attempt = executor.begin(a_task(task_type="note"), on_decided=holder.hear, on_ended=holder.hear)
-        await settle()
-        assert holder.attempt.is_decided
-        del holder
-        assert gone() is None
-    finally:
-        gc.enable()
     pool.shutdown()
 
 

@@ -182,12 +182,8 @@ class Settling:
     def _decide(self, batch: Sequence[_Ending]) -> Sequence[tuple[_Ending, Change]]:
         """Decide about each ending, and return those that there is something to commit for."""
         now = self._clock.now()
-        decided: list[tuple[_Ending, Change]] = []
-        for ending in batch:
-            change = self._decided(ending, now=now)
-            if change is not None:
-                decided.append((ending, change))
-        return decided
+        decided = [(ending, self._decided(ending, now=now)) for ending in batch]
+        return [(ending, change) for ending, change in decided if change is not None]
 
     def _hear_all(
         self, decided: Sequence[tuple[_Ending, Change]], answers: Sequence[CommitAnswer | Exception], era: int

@@ -75,13 +75,7 @@ class Worker:
             on_replaced=self._hear_replaced,
         )
         self._presence = Presence(backend, settings=settings, handover=self._handover, ids=ids, observer=self._observer)
-        self._crew = Crew(
-            self._tools(ids),
-            registry=registry,
-            retryable=retryable,
-            on_change=self._nudge.give,
-            on_stuck=self._look_again_soon,
-        )
+        self._crew = self._hired(ids, registry=registry, retryable=retryable)
         self._supervisor = Supervisor(
             stop=self._stop, chance=chance, observer=self._observer, on_outage=self._crew.outage
         )
@@ -137,6 +131,10 @@ class Worker:
             commits=GroupCommit(self._backend.broker.commit),
             tenure=self._presence,
         )
+
+    def _hired(self, ids: Ids, *, registry: Registry, retryable: tuple[type[BaseException], ...]) -> Crew:
+        hear, doubt = self._nudge.give, self._look_again_soon
+        return Crew(self._tools(ids), registry=registry, retryable=retryable, on_change=hear, on_stuck=doubt)
 
     async def _live(self) -> ExitCode:
         heartbeat = await self._enter()
