@@ -9,6 +9,7 @@ from dtq.adapters.memory.clock import settle
 from dtq.application.creating import Submitted
 from dtq.application.pace import PIECE_BYTES, TURNS
 from dtq.domain.errors import BrokerUnavailable, DtqError, InvalidTask
+from dtq.domain.status import TaskStatus
 from tests.application.link import Loss
 from tests.application.world import World
 from tests.factories import QUEUE
@@ -80,3 +81,12 @@ async def test_what_cannot_be_read_is_the_answer_to_itself_and_told(world: World
     assert [False, True, False] == [isinstance(answer, DtqError) for answer in answers]
     assert fault is answers[1]
     assert [{"queue": None, "reason": "invalid_task"}] == world.notes.of("submission_rejected")
+
+
+async def test_one_of_many_that_stops_half_way_is_repeated(world: World) -> None:
+    world.state.faults.writes_left = 1
+
+    answers = await world.tasks.submit_many([LARGE] * 2)
+
+    made = [answer.task_id for answer in answers if isinstance(answer, Submitted)]
+    assert [TaskStatus.QUEUED] * 2 == [await world.status(task_id) for task_id in made]
