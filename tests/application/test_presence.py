@@ -122,3 +122,14 @@ async def test_a_worker_whose_id_lives_does_not_enter_and_leaves_no_trace(world:
 
     assert [] == world.notes.events
     assert alive == await world.backend.workers.get(WORKER)
+
+
+async def test_while_its_beat_lives_a_worker_gives_no_other_sign_of_life(world: World) -> None:
+    staff = await world.hire()
+    await world.advance(1)
+    before = staff.link.calls["announce"]
+
+    await world.advance(60)
+
+    # every five seconds
+    assert 12 == staff.link.calls["announce"] - before
