@@ -166,6 +166,17 @@ def test_a_reaping_that_was_asked_for_stays_due_until_a_sweep_has_got_to_the_low
     assert not reaping.is_due
 
 
+async def test_after_a_reply_that_lay_unread_for_long_the_clock_has_not_jumped() -> None:
+    clock = ManualClock()
+    reaping = reaping_of(clock=clock)
+    assert not reaping.observe(clock.now(), asked_at=0.0)
+    told = clock.now()
+    await clock.advance(timedelta(seconds=5))
+    assert not reaping.observe(told, asked_at=0.0)
+
+    assert not reaping.observe(clock.now(), asked_at=clock.monotonic())
+
+
 async def test_a_short_caution_does_not_end_a_long_one() -> None:
     clock = ManualClock()
     reaping = reaping_of(clock=clock)

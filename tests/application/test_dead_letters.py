@@ -11,6 +11,7 @@ from dtq.domain.errors import (
     InvalidRequest,
     NotDeadLettered,
     NotInDeadLetters,
+    OutcomeUnknown,
     TaskNotFound,
 )
 from dtq.domain.status import TaskStatus
@@ -116,6 +117,18 @@ async def test_an_unknown_id_is_not_found(world: World) -> None:
                 await act(task_id, by=OPERATOR)
     with pytest.raises(TaskNotFound):
         await world.dead_letters.get("nonsense")
+
+
+async def test_a_purge_whose_answer_was_lost_is_not_repeated(world: World) -> None:
+    await a_dead_letter(world)
+    world.link.lose("purge", Loss.AFTER)
+
+    purging = asyncio.ensure_future(world.dead_letters.purge(by=OPERATOR))
+    await world.advance(5)
+
+    # what has come in since is nobody's to throw away who has not seen it
+    assert (0, 1) == (await world.dead_letters.count(), world.link.calls["purge"])
+    assert isinstance(purging.exception(), OutcomeUnknown)
 
 
 async def test_a_malformed_letter_can_only_be_purged(world: World) -> None:

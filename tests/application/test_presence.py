@@ -103,6 +103,16 @@ async def test_clocks_that_differ_are_told_of_once(world: World, seconds: float,
     assert warnings == [note["warning"] for note in world.notes.of("server_warning")]
 
 
+async def test_of_two_that_enter_under_one_id_in_one_moment_one_does(world: World) -> None:
+    first, second = (presence_of(world, Inspected(FACTS)) for _ in range(2))
+    entered, _ = await first.enter(())
+
+    with pytest.raises(WorkerIdInUse):
+        await second.enter(())
+
+    assert entered == await world.backend.workers.get(WORKER)
+
+
 async def test_a_worker_whose_id_lives_does_not_enter_and_leaves_no_trace(world: World) -> None:
     alive = a_heartbeat(worker_id=WORKER)
     assert await world.backend.workers.announce(alive, expires_in=timedelta(minutes=1))
@@ -112,3 +122,14 @@ async def test_a_worker_whose_id_lives_does_not_enter_and_leaves_no_trace(world:
 
     assert [] == world.notes.events
     assert alive == await world.backend.workers.get(WORKER)
+
+
+async def test_while_its_beat_lives_a_worker_gives_no_other_sign_of_life(world: World) -> None:
+    staff = await world.hire()
+    await world.advance(1)
+    before = staff.link.calls["announce"]
+
+    await world.advance(60)
+
+    # every five seconds
+    assert 12 == staff.link.calls["announce"] - before

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
@@ -100,6 +101,26 @@ async def test_a_finish_is_repeated_with_the_same_bytes_for_as_long_as_it_takes(
     assert 1 == len({id(change) for change in desk.sent})
     assert (21, 20, 1) == (len(desk.sent), desk.outages, len(desk.notes.changes))
     assert 60 < desk.clock.monotonic() < 100
+
+
+async def test_an_outage_after_the_broker_was_heard_begins_with_short_pauses_again() -> None:
+    moments: list[float] = []
+
+    def noted(answer: Callable[[Change], CommitAnswer]) -> Callable[[Change], CommitAnswer]:
+        def note(change: Change) -> CommitAnswer:
+            moments.append(desk.clock.monotonic())
+            return answer(change)
+
+        return note
+
+    desk = Desk(*map(noted, [*[down] * 6, moved, down, applied]))
+    settling = asyncio.ensure_future(desk.settle(a_task(status=S.RUNNING), a_success()))
+    while not settling.done():
+        await desk.clock.advance(desk.clock.next_timer() or timedelta())
+
+    pauses = [later - earlier for earlier, later in pairwise(moments)]
+    assert pauses[5] > 1
+    assert pauses[-1] < 0.2
 
 
 async def test_a_finish_that_always_stops_half_way_is_tried_again_later() -> None:

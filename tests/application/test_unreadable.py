@@ -63,6 +63,24 @@ async def test_each_comes_round_once_a_visibility_timeout_and_is_told_of_once_a_
     assert 0 == sum(one.link.calls["release"] for one in staff)
 
 
+async def test_what_was_abandoned_below_it_does_not_wait_behind_fresh_work(world: World) -> None:
+    await world.age_server()
+    first = await world.hire(concurrency=2)
+    spoiled, lost = [await world.submit("hold", priority=priority) for priority in (9, 5)]
+    second = await world.hire()
+    first.kill()
+    second.link.stall("fetch", "wait")
+    await world.advance(35)
+    world.state.faults.garbled.add(spoiled)
+    await world.submit("hold", priority=0)
+    handlers.runs.clear()
+
+    second.link.go_on()
+    await world.settle()
+
+    assert [lost] == [context.task_id for context in handlers.runs]
+
+
 async def test_what_a_wake_brings_and_nobody_can_read_is_not_handed_back(world: World) -> None:
     await world.age_server()
     staff = await world.hire(concurrency=2)

@@ -2,12 +2,14 @@
 
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from dtq.application.settings import ExitCode
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
 from tests.application import handlers
 from tests.application.world import World
-from tests.factories import QUEUE
+from tests.factories import QUEUE, a_lease
 
 S = TaskStatus
 
@@ -57,6 +59,18 @@ async def test_a_heartbeat_counts_what_waits_to_be_recorded(world: World) -> Non
     heartbeat = await world.backend.workers.get(staff.settings.worker_id)
     assert heartbeat is not None
     assert 2 == heartbeat.active_tasks
+
+
+async def test_no_lease_is_called_lost_while_its_outcome_is_being_recorded(world: World) -> None:
+    staff = await world.hire()
+    staff.hold_records()
+    (task_id,) = await submitted(world, count=1)
+
+    # as by a commit whose answer is on its way
+    world.rewrite(replace(await world.task(task_id), lease=a_lease()))
+    await world.advance(3)
+
+    assert ([], 1) == (staff.notes.of("lease_lost"), staff.active)
 
 
 async def test_a_drain_waits_for_what_is_being_recorded(world: World) -> None:

@@ -14,7 +14,7 @@ from dtq.domain.task import QueueName, TaskId
 from tests.application import handlers
 from tests.application.link import Loss
 from tests.application.world import World
-from tests.factories import OPERATOR, QUEUE
+from tests.factories import OPERATOR, QUEUE, a_heartbeat
 
 S = TaskStatus
 DAY = 86_400
@@ -51,6 +51,23 @@ async def test_a_silent_worker_is_seen_as_stale_before_it_is_removed(world: Worl
 
     assert await world.backend.workers.get(dead.settings.worker_id) is None
     assert dead.settings.worker_id in await world.backend.workers.known()
+
+
+async def test_a_worker_that_falls_silent_a_second_time_is_seen_as_stale_a_second_time(world: World) -> None:
+    dead = (await world.hire()).settings.worker_id
+    await world.hire()
+    await world.advance(1)
+    world.staff[0].kill()
+    await world.advance(25)
+    back = a_heartbeat(worker_id=dead, started_at=world.clock.now())
+    assert await world.backend.workers.announce(back, expires_in=timedelta(seconds=6))
+
+    await world.advance(14)
+
+    assert await world.backend.workers.get(dead) is None
+    assert dead in await world.backend.workers.known()
+    await world.advance(20)
+    assert dead not in await world.backend.workers.known()
 
 
 async def test_consumers_of_workers_that_are_gone_are_dropped_unless_they_own_something(world: World) -> None:

@@ -1,6 +1,6 @@
 """WorkQueue.fetch, of changes that are made first: one test for each sentence of its docstring."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -8,7 +8,7 @@ from dtq.domain.change import Change
 from dtq.domain.errors import BrokerOutOfMemory, OutcomeUnknown
 from dtq.domain.lifecycle import requeue
 from dtq.domain.status import Place, TaskStatus
-from dtq.domain.task import Task, TaskId
+from dtq.domain.task import Receipt, Task, TaskId
 from dtq.ports.answers import Already, Applied, Broken, CommitAnswer, Conflict, Refused
 from dtq.ports.broker import Fetch
 from tests.contract.harness import Harness
@@ -19,10 +19,11 @@ S = TaskStatus
 HALF_A_MEGABYTE = 512 * 1024
 
 
-async def fetch_after(harness: Harness, *changes: object, limit: int = 0) -> Fetch:
+async def fetch_after(harness: Harness, *changes: object, limit: int = 0, held: Collection[Receipt] = ()) -> Fetch:
     after = [change for change in changes if isinstance(change, Change)]
     assert len(changes) == len(after)
-    return await harness.backend.broker.fetch(QUEUE, worker=WORKER, limit=limit, reap_idle=None, after=after)
+    broker = harness.backend.broker
+    return await broker.fetch(QUEUE, worker=WORKER, limit=limit, reap_idle=None, held=held, after=after)
 
 
 def kinds(answers: Sequence[CommitAnswer]) -> list[type[CommitAnswer]]:
@@ -70,6 +71,18 @@ async def test_what_is_not_made_makes_no_room(harness: Harness) -> None:
 
     assert ([Conflict, Already], []) == (kinds(fetched.answers), taken(fetched))
     assert waiting.task_id in (await harness.census())[Place.READY]
+
+
+async def test_where_the_limit_stays_below_zero_nothing_that_is_held_fits_either(harness: Harness) -> None:
+    held = [(await take_one(harness, await submit(harness, priority=priority))).receipt for priority in (9, 5)]
+    moved = await run(harness, priority=0)
+    late = await an_end(harness, moved)
+    await cancel(harness, moved)
+
+    fetched = await fetch_after(harness, late, limit=-1, held=held)
+
+    assert ([Conflict], []) == (kinds(fetched.answers), taken(fetched))
+    assert {*held} < {*await harness.backend.broker.owned(QUEUE, worker=WORKER)}
 
 
 async def test_a_change_that_is_refused_makes_no_room(harness: Harness) -> None:

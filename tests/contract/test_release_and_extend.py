@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from dtq.application.reaping import HANDED_BACK
 from dtq.domain.task import LeaseToken
 from dtq.ports.broker import HeldLease, LeaseReport
 from tests.contract.harness import Harness
@@ -35,6 +36,18 @@ async def test_what_is_handed_back_is_taken_by_the_next_reaping_fetch(harness: H
     assert [] == list(await take(harness, worker=PEER, reap_idle=None))
     (delivery,) = await take(harness, worker=PEER, reap_idle=timedelta(hours=1))
     assert task.receipt == delivery.receipt
+
+
+@pytest.mark.parametrize("idle", [HANDED_BACK, timedelta(days=1)], ids=["in an outage", "longest visibility timeout"])
+async def test_what_is_handed_back_is_taken_whatever_silence_a_worker_waits_for(
+    harness: Harness, idle: timedelta
+) -> None:
+    task = await submit(harness)
+    await take(harness, worker=WORKER)
+    assert task.receipt is not None
+    await harness.backend.broker.release([task.receipt], worker=WORKER)
+
+    assert [task.receipt] == [one.receipt for one in await take(harness, worker=PEER, reap_idle=idle)]
 
 
 async def test_what_is_handed_back_is_taken_oldest_first(harness: Harness) -> None:

@@ -50,6 +50,17 @@ async def test_another_worker_of_the_same_id_is_refused_and_nothing_written(harn
     assert a_heartbeat() == await workers.get(WORKER)
 
 
+async def test_of_two_that_begin_under_one_id_in_one_moment_one_is_refused(harness: Harness) -> None:
+    workers = harness.backend.workers
+    first, second = a_heartbeat(life="first"), a_heartbeat(life="second", hostname="host-2")
+    assert await workers.announce(first, expires_in=TERM)
+
+    assert not await workers.announce(second, expires_in=TERM)
+    assert not await workers.retire(second, event=an_event(type=EventType.WORKER_STOPPED))
+    assert first == await workers.get(WORKER)
+    assert await workers.announce(first, expires_in=TERM)
+
+
 async def test_a_sign_of_life_is_refused_and_not_written_where_another_has_come(harness: Harness) -> None:
     workers = harness.backend.workers
     assert await workers.announce(a_heartbeat(), expires_in=TERM)
@@ -169,7 +180,7 @@ async def test_a_worker_that_says_goodbye_is_forgotten_at_once(harness: Harness)
     event = an_event(type=EventType.WORKER_STOPPED)
 
     async with recording(harness) as record:
-        assert await workers.retire(WORKER, started_at=a_heartbeat().started_at, event=event)
+        assert await workers.retire(a_heartbeat(), event=event)
 
         assert [event] == await record.heard()
     assert ([], None) == (list(await workers.known()), await workers.get(WORKER))
@@ -182,9 +193,7 @@ async def test_a_worker_that_says_goodbye_leaves_another_of_its_id_in_place(harn
     await workers.announce(other, expires_in=TERM)
 
     async with recording(harness) as record:
-        assert not await workers.retire(
-            WORKER, started_at=a_heartbeat().started_at, event=an_event(type=EventType.WORKER_STOPPED)
-        )
+        assert not await workers.retire(a_heartbeat(), event=an_event(type=EventType.WORKER_STOPPED))
 
         assert [] == await record.heard()
     assert ([WORKER], other) == (list(await workers.known()), await workers.get(WORKER))
@@ -195,9 +204,7 @@ async def test_a_worker_whose_sign_has_expired_may_say_goodbye(harness: Harness)
     await workers.announce(a_heartbeat(), expires_in=TERM)
     await harness.advance(TERM + seconds(1))
 
-    assert await workers.retire(
-        WORKER, started_at=a_heartbeat().started_at, event=an_event(type=EventType.WORKER_STOPPED)
-    )
+    assert await workers.retire(a_heartbeat(), event=an_event(type=EventType.WORKER_STOPPED))
 
     assert [] == list(await workers.known())
 

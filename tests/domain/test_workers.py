@@ -73,3 +73,11 @@ def test_the_statuses_are_the_contracts() -> None:
     names = ["starting", "ready", "busy", "draining", "stopped", "stale"]
 
     assert names == [status.value for status in WorkerStatus]
+
+
+def test_another_start_is_another_life_and_so_is_another_token_in_the_same_moment() -> None:
+    heartbeat = replace(a_heartbeat(), life="one")
+
+    assert heartbeat.is_of_same_life(replace(heartbeat, last_heartbeat=NOW + INTERVAL, active_tasks=1))
+    assert not heartbeat.is_of_same_life(replace(heartbeat, life="other"))
+    assert not heartbeat.is_of_same_life(replace(heartbeat, started_at=BEGIN + INSTANT))

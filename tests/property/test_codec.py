@@ -182,6 +182,7 @@ heartbeats = st.builds(
     tasks_retried=COUNTS,
     task_types=st.lists(task_types, max_size=3).map(tuple),
     visibility_timeout=DURATIONS,
+    life=texts,
 )
 
 

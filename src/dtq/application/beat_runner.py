@@ -54,10 +54,17 @@ class ThreadBeat:
         self._is_stopping = False
 
     def start(self, beat: Beating) -> None:
-        """Begin to run *beat*; the thread never keeps the process alive."""
-        main_loop = asyncio.get_running_loop()
-        self._thread = Thread(target=self._live, args=(beat, main_loop), name="dtq-beat", daemon=True)
-        self._thread.start()
+        """Begin to run *beat*; the thread never keeps the process alive.
+
+        Raises OSError or RuntimeError where the machine has no loop or no thread left for it: a worker that went on all
+        the same would lose the lease of each task that takes its time.
+        """
+        main_loop, runner = asyncio.get_running_loop(), asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        # made here, where somebody hears of it
+        runner.get_loop()
+        thread = Thread(target=self._live, args=(runner, beat, main_loop), name="dtq-beat", daemon=True)
+        thread.start()
+        self._thread = thread
 
     async def stop(self) -> None:
         """Cancel the beat and wait until its thread has ended."""
@@ -73,9 +80,10 @@ class ThreadBeat:
         if self._task is not None:
             self._task.cancel()
 
-    def _live(self, beat: Beating, main_loop: asyncio.AbstractEventLoop) -> None:
+    def _live(self, runner: asyncio.Runner, beat: Beating, main_loop: asyncio.AbstractEventLoop) -> None:
         try:
-            asyncio.run(self._run(beat))
+            with runner:
+                runner.run(self._run(beat))
         finally:
             _call_soon(main_loop, self._ended.set)
 

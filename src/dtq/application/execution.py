@@ -16,8 +16,18 @@ from msgspec.structs import replace
 from dtq.application.deadlines import NEVER, Deadlines
 from dtq.application.results import not_serializable, outcome_of
 from dtq.domain.json_text import JsonProblem
-from dtq.domain.outcome import Outcome, Succeeded, classify, failed, timed_out, undecodable, unknown_task_type
+from dtq.domain.outcome import (
+    AttemptResult,
+    Outcome,
+    Succeeded,
+    classify,
+    failed,
+    timed_out,
+    undecodable,
+    unknown_task_type,
+)
 from dtq.domain.task import Task, WorkerId
+from dtq.domain.text import class_name, text_of
 from dtq.handlers import Handler, Registry, TaskContext
 from dtq.handlers.payload import PayloadInvalid, read_payload
 from dtq.ports.environment import Clock, Timer
@@ -119,8 +129,14 @@ class Attempt(Struct, eq=False):
         self._runner.add_done_callback(self._end_unbegun)
 
     def run_sync(self, handler: Handler, payload: object, *, pool: ThreadPoolExecutor) -> None:
-        """Begin to run a sync handler in a thread of *pool*."""
-        pool.submit(self._call_sync, handler, payload)
+        """Begin to run a sync handler in a thread of *pool*; where there is none to be had, the attempt fails."""
+        turn = [None]
+        try:
+            pool.submit(self._call_sync, handler, payload, turn)
+        except RuntimeError as error:
+            # the pool has kept the call all the same, and makes it as soon as a thread of it is free
+            if _is_taken(turn):
+                self.refuse(failed(class_name(error), text_of(error), retryable=True, kind=AttemptResult.ERROR))
 
     async def _call_async(self, handler: Handler, payload: object) -> None:
         if self._runner is not None:
@@ -136,7 +152,9 @@ class Attempt(Struct, eq=False):
         finally:
             self._end(outcome, self._means.clock.monotonic())
 
-    def _call_sync(self, handler: Handler, payload: object) -> None:
+    def _call_sync(self, handler: Handler, payload: object, turn: list[None]) -> None:
+        if not _is_taken(turn):
+            return
         outcome: Outcome = _UNTOLD
         try:
             started = self._means.clock.monotonic()
@@ -234,6 +252,15 @@ class Executor:
         else:
             attempt.run_sync(handler, payload, pool=self._pool)
         return attempt
+
+
+def _is_taken(turn: list[None]) -> bool:
+    """Take the one turn that there is; tell whether nobody, in whatever thread, had taken it."""
+    try:
+        turn.pop()
+    except IndexError:
+        return False
+    return True
 
 
 def _sync_outcome(value: object, *, max_bytes: int) -> Outcome:

@@ -38,7 +38,7 @@ class Presence:
         self._settings = settings
         self._ids = ids
         self._observer = observer
-        # kept for the repeats: another start time would be another worker
+        # kept for the repeats: another start time or life would be another worker
         self._first: Heartbeat | None = None
 
     async def enter(self, task_types: tuple[str, ...]) -> tuple[Heartbeat, ServerFacts]:
@@ -89,8 +89,7 @@ class Presence:
     async def leave(self) -> None:
         """Forget the worker and announce that it has stopped, unless another one has its id by now."""
         event = self._event(EventType.WORKER_STOPPED)
-        started_at = self._first_heartbeat(()).started_at
-        if await self._backend.workers.retire(self._settings.worker_id, started_at=started_at, event=event):
+        if await self._backend.workers.retire(self._first_heartbeat(()), event=event):
             self._observer.happened(event)
 
     def _first_heartbeat(self, task_types: tuple[str, ...]) -> Heartbeat:
@@ -106,6 +105,7 @@ class Presence:
                 status=WorkerStatus.STARTING,
                 task_types=task_types,
                 visibility_timeout=self._settings.visibility_timeout,
+                life=self._ids.token(),
             )
         return replace(self._first, last_heartbeat=now)
 

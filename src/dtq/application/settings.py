@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     DRAINED = 0
     """Everything it had started is finished."""
     HUNG = 70
-    """Its main loop stood still past a task's deadline, so that it gave its leases up."""
+    """Its main loop stood still past all deadlines, so that it gave its leases up, or for a minute without a task."""
     WORK_LEFT = 75
     """It handed started work back, or handlers that nobody can stop hold all of its slots: start it again."""
 

@@ -27,7 +27,10 @@ class WorkerStatus(StrEnum):
 
 
 class Heartbeat(Struct, frozen=True, kw_only=True):
-    """One sign of life (contract section 2, and the additions queue, task_types and visibility_timeout)."""
+    """One sign of life (contract section 2, and the additions queue, task_types, visibility_timeout and life).
+
+    ``life`` is random, another one for each start: it tells two workers apart that begin under one id in one moment.
+    """
 
     worker_id: WorkerId
     hostname: str
@@ -42,6 +45,11 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     tasks_retried: int = 0
     task_types: tuple[str, ...] = ()
     visibility_timeout: timedelta = timedelta(seconds=30)
+    life: str = ""
+
+    def is_of_same_life(self, other: "Heartbeat") -> bool:
+        """Tell whether *other*, of the same id, comes from the very worker that this one comes from."""
+        return (self.started_at, self.life) == (other.started_at, other.life)
 
 
 def expires_in(interval: timedelta) -> timedelta:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -19,7 +19,8 @@ class Workers(Protocol):
     async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
         """Store a sign of life, the first or another, to be forgotten after *expires_in*. Runs when memory is full.
 
-        False, and nothing written, if another of this id is alive: a stored heartbeat with a different ``started_at``.
+        False, and nothing written, if another of this id is alive: a stored heartbeat with another ``started_at`` or
+        ``life``.
         """
         ...
 
@@ -38,10 +39,10 @@ class Workers(Protocol):
         """
         ...
 
-    async def retire(self, worker: WorkerId, *, started_at: datetime, event: Event) -> bool:
-        """Forget a worker that says goodbye, heartbeat included, and publish *event*.
+    async def retire(self, heartbeat: Heartbeat, *, event: Event) -> bool:
+        """Forget the worker that says goodbye, known by any of its heartbeats, and publish *event*.
 
-        False, and nothing done, if another of this id is alive, that is one with a different ``started_at``.
+        False, and nothing done, if another of this id is alive, that is one with another ``started_at`` or ``life``.
         """
         ...
 

@@ -14,7 +14,7 @@ from tests.contract.steps import LEADER, cancel, seconds, submit
 from tests.factories import OPERATOR, QUEUE, WORKER, a_heartbeat, an_audit_entry, an_event
 
 MAIL = QueueName("mail")
-ADDED_TO_WORKER = {"queue", "task_types", "visibility_timeout_ms"}
+ADDED_TO_WORKER = {"queue", "task_types", "visibility_timeout_ms", "life"}
 ADDED_TO_AUDIT = {"queue", "count", "outcome"}
 
 

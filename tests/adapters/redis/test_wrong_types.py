@@ -214,7 +214,7 @@ async def test_where_a_sign_of_life_is_of_another_type_nobody_can_tell_whose_the
     with pytest.raises(BrokerRefused, match=f"nothing was done: .*{key}.* of another type"):
         await workers.announce(a_heartbeat(), expires_in=seconds(15))
     with pytest.raises(BrokerRefused, match="nothing was done"):
-        await workers.retire(WORKER, started_at=a_heartbeat().started_at, event=an_event())
+        await workers.retire(a_heartbeat(), event=an_event())
 
     assert ("a stranger's", []) == (await schema.call("GET", key), list(await workers.known()))
     await schema.call("DEL", key)

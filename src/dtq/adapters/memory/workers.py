@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from dtq.adapters.memory.expiring import Expiring
 from dtq.adapters.memory.state import EVENTS, Lead, State
@@ -21,7 +21,7 @@ class MemoryWorkers:
         self._known: set[WorkerId] = set()
 
     async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
-        if self._is_anothers(heartbeat.worker_id, heartbeat.started_at):
+        if self._is_anothers(heartbeat):
             return False
         self._heartbeats.put(heartbeat.worker_id, heartbeat, lifetime=expires_in)
         self._known.add(heartbeat.worker_id)
@@ -40,17 +40,17 @@ class MemoryWorkers:
         self._state.events.send(EVENTS, event)
         return True
 
-    async def retire(self, worker: WorkerId, *, started_at: datetime, event: Event) -> bool:
-        if self._is_anothers(worker, started_at):
+    async def retire(self, heartbeat: Heartbeat, *, event: Event) -> bool:
+        if self._is_anothers(heartbeat):
             return False
-        self._known.discard(worker)
-        self._heartbeats.remove(worker)
+        self._known.discard(heartbeat.worker_id)
+        self._heartbeats.remove(heartbeat.worker_id)
         self._state.events.send(EVENTS, event)
         return True
 
-    def _is_anothers(self, worker: WorkerId, started_at: datetime) -> bool:
-        stored = self._heartbeats.get(worker)
-        return stored is not None and stored.started_at != started_at
+    def _is_anothers(self, heartbeat: Heartbeat) -> bool:
+        stored = self._heartbeats.get(heartbeat.worker_id)
+        return stored is not None and not stored.is_of_same_life(heartbeat)
 
 
 class MemoryLeadership:

@@ -116,6 +116,7 @@ def heartbeat_fields(heartbeat: Heartbeat) -> dict[str, str]:
         "queue": heartbeat.queue,
         "task_types": _encode(heartbeat.task_types).decode(),
         "visibility_timeout_ms": str(heartbeat.visibility_timeout // timedelta(milliseconds=1)),
+        "life": heartbeat.life,
     }
 
 
@@ -136,6 +137,7 @@ def heartbeat_of(fields: Mapping[str, str]) -> Heartbeat | None:
             tasks_retried=_count(fields["tasks_retried"]),
             task_types=_names.decode(fields["task_types"]),
             visibility_timeout=timedelta(milliseconds=int(fields["visibility_timeout_ms"])),
+            life=fields.get("life", ""),
         )
     except (KeyError, ValueError, OverflowError, RecursionError):
         return None

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from dtq.adapters.redis.client import checked
 from dtq.adapters.redis.envelope import FIRST_REPLY, Argument, Envelope, Guard, Step, among
@@ -28,14 +28,13 @@ class RedisWorkers:
     async def announce(self, heartbeat: Heartbeat, *, expires_in: timedelta) -> bool:
         def store(envelope: Envelope) -> None:
             key = envelope.key(self._link.keys.worker(heartbeat.worker_id))
-            guard = _is_free_or_own(key, heartbeat.started_at)
             fields: list[Argument] = [*flat(heartbeat_fields(heartbeat))]
             steps: list[Step] = [
                 (("SADD", envelope.key(self._link.keys.workers), heartbeat.worker_id),),
                 (("HSET", key, *fields),),
                 (("PEXPIRE", key, milliseconds_text(expires_in)),),
             ]
-            envelope.add(guards=[guard], steps=steps)
+            envelope.add(guards=_are_free_or_own(key, heartbeat), steps=steps)
 
         return await self._link.act(store) is not None
 
@@ -57,23 +56,25 @@ class RedisWorkers:
 
         return await self._link.act(forget) == "1"
 
-    async def retire(self, worker: WorkerId, *, started_at: datetime, event: Event) -> bool:
+    async def retire(self, heartbeat: Heartbeat, *, event: Event) -> bool:
         def forget(envelope: Envelope) -> None:
-            key = envelope.key(self._link.keys.worker(worker))
-            guard = _is_free_or_own(key, started_at)
+            key = envelope.key(self._link.keys.worker(heartbeat.worker_id))
             steps: list[Step] = [
-                (("SREM", envelope.key(self._link.keys.workers), worker),),
+                (("SREM", envelope.key(self._link.keys.workers), heartbeat.worker_id),),
                 (("DEL", key),),
                 self._link.writer(envelope).publish(event),
             ]
-            envelope.add(guards=[guard], steps=steps)
+            envelope.add(guards=_are_free_or_own(key, heartbeat), steps=steps)
 
         return await self._link.act(forget) is not None
 
 
-def _is_free_or_own(key: int, started_at: datetime) -> Guard:
-    """Require of a heartbeat, by the number of its key, that it is not stored, or of the worker that began then."""
-    return among(("", str(milliseconds(started_at))), ("HGET", key, "started_at"))
+def _are_free_or_own(key: int, heartbeat: Heartbeat) -> Sequence[Guard]:
+    """Require that no heartbeat is stored, by the number of its key, or one of the very worker of this one."""
+    return [
+        among(("", str(milliseconds(heartbeat.started_at))), ("HGET", key, "started_at")),
+        among(("", heartbeat.life), ("HGET", key, "life")),
+    ]
 
 
 class RedisLeadership:

@@ -1,5 +1,6 @@
 """The worker's pulse: leases are kept, cancellations heard, and the worker is seen, whatever its main loop does."""
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
@@ -14,6 +15,9 @@ from dtq.ports.backend import Backend
 _SILENT_BEATS: Final = 3
 """After how many beats without a sign of the main loop it counts as hung."""
 
+EMPTY_HANDED: Final = timedelta(minutes=1)
+"""For how long, in beats, a main loop that runs no task may give no sign: what handlers leave behind may block it."""
+
 
 class Beat:
     """Extends leases every beat and announces the worker every heartbeat; may run in a thread of its own.
@@ -23,7 +27,8 @@ class Beat:
     A lease is kept while the main loop lives, also past its task's deadline: the outcome may wait for a broker that was
     away. Where every deadline and its grace are over and the main loop gives no sign of life, it hangs for good: the
     leases are given up and *abort* ends the process. So it does where the broker knows another worker of this id, and
-    the main loop does not end although it was told.
+    the main loop does not end although it was told; and where a loop that runs no task gives no sign for a minute: it
+    would take no work any more, and hear no signal, while its worker seemed to live.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class Beat:
         self._ticks = -1
         self._silent_beats = 0
         self._is_replaced = False
+        self._most_silent_beats = math.ceil(EMPTY_HANDED / settings.beat_interval)
 
     async def run(self, backend: Backend) -> None:
         """Beat until canceled."""
@@ -66,6 +72,9 @@ class Beat:
         # a task that blocks the loop within its own deadline keeps its neighbors' attempts from being recorded, too
         if holds and is_hung and all(hold.until <= now for hold in holds):
             await self._give_up(backend, holds)
+            return
+        if not holds and self._silent_beats >= self._most_silent_beats:
+            self._abort(ExitCode.HUNG)
             return
         self._handover.on_reports(await extend(backend.broker, holds, worker=self._settings.worker_id))
         await self._announce(backend)

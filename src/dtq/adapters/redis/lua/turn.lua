@@ -18,6 +18,8 @@ local asked = part(ARGV, 3, arguments + 2)
 for _, answer in ipairs(made[3]) do
   if type(answer) == 'string' or answer[1] == MADE then asked[LIMIT] = asked[LIMIT] + 1 end
 end
+-- below zero nothing fits, of what the worker holds already neither
+asked[LIMIT] = math.max(0, asked[LIMIT])
 -- what was made is told of whatever happens then
 local fetched, found = pcall(fetch, part(KEYS, 1, keys), asked)
 if fetched then found = found[3] else found = type(found) == 'table' and found.err or tostring(found) end
