@@ -40,6 +40,9 @@ class Rounds:
         """Go round once; *keeps_all* keeps all that is sure, and not only examples. Raises BrokerUnavailable."""
         found = Notes()
         server = await self._server(found)
+        if server is not None and not server.is_primary:
+            found.refuse(Denied("what is stored", "it can be looked at on the primary alone"))
+            return report_of(found, of_server(server), advice=server.warnings, keeps_all=keeps_all)
         oriented = await self.oriented()
         limits = oriented.bearings
         for denied in oriented.denied:
