@@ -1,6 +1,7 @@
 """The doctor's rounds: looked at twice, bounded, one at a time, audited; and what is left, with its reason."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from dtq.application.rounds import SECOND_LOOK
 from dtq.application.treatment import MOVED
 from dtq.domain.audit import audited
 from dtq.domain.errors import BrokerRefused, BrokerUnavailable
-from dtq.domain.facts import CountFact, Denied, KeyFact, NameFact, Role
+from dtq.domain.facts import CountFact, Denied, Fact, KeyFact, NameFact, Role
 from dtq.domain.findings import Kind
 from dtq.domain.idempotency import IdempotencyRecord, RecordState
 from dtq.domain.status import TaskStatus
@@ -167,6 +168,25 @@ async def test_a_purge_explains_why_dead_letters_are_gone(clinic: Clinic) -> Non
 
     assert {Kind.LETTER_MISSING: 1} == counts(await clinic.repaired())
     assert await clinic.backend.dead_letters.get(task.task_id)
+
+
+@pytest.mark.parametrize("is_repair", [False, True])
+async def test_a_purge_while_a_round_lasts_explains_as_well(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch, *, is_repair: bool
+) -> None:
+    await bring_to(clinic.harness, TaskStatus.DEAD_LETTERED)
+    read = clinic.backend.examiner.read
+
+    async def purged_before(*, limit: int) -> AsyncIterator[Sequence[Fact | Denied]]:
+        await clinic.backend.dead_letters.purge(audit=audited("dlq.purge", by=OPERATOR, at=clinic.clock.now()))
+        async for page in read(limit=limit):
+            yield page
+
+    monkeypatch.setattr(clinic.backend.examiner, "read", purged_before)
+
+    report = await (clinic.repaired() if is_repair else clinic.examined())
+
+    assert ({}, 0) == (counts(report), await clinic.backend.dead_letters.count())
 
 
 async def test_a_trail_that_is_too_short_to_tell_explains_as_well(

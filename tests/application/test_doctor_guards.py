@@ -99,6 +99,19 @@ async def test_the_longest_visibility_timeout_of_all_workers_counts(clinic: Clin
     assert Kind.ABANDONED not in kinds(await clinic.examined())
 
 
+async def test_what_a_lost_worker_left_days_ago_is_still_abandoned_and_what_it_handed_back_is_not(
+    clinic: Clinic,
+) -> None:
+    left, given = await run(clinic.harness, worker=WORKER), await run(clinic.harness, worker=WORKER)
+    assert given.receipt is not None
+    await clinic.backend.broker.release([given.receipt], worker=WORKER)
+
+    await clinic.clock.advance(timedelta(days=2))
+
+    (group,) = [one for one in (await clinic.examined()).groups if one.kind is Kind.ABANDONED]
+    assert [left.task_id] == [one.subject for one in group.examples]
+
+
 async def test_what_a_silent_worker_owns_is_handed_back_for_the_next(clinic: Clinic) -> None:
     task = await run(clinic.harness, worker=WORKER)
     await clinic.clock.advance(VISIBILITY * 3)
@@ -117,6 +130,27 @@ async def test_a_purge_that_was_refused_explains_no_missing_letter(clinic: Clini
     await clinic.trail.record(refused)
 
     assert {Kind.LETTER_MISSING: 1} == kinds(await clinic.examined())
+
+
+async def test_letters_that_are_purged_before_their_turn_are_not_written_again(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await bring_to(clinic.harness, TaskStatus.DEAD_LETTERED)
+    await clinic.harness.orphan(task.task_id)
+    inner, looks = clinic.backend.examiner.again, list[int]()
+
+    async def again(facts: Sequence[Fact]) -> Sequence[Fact | None]:
+        looks.append(len(facts))
+        if len(looks) == 2:
+            purge = audited("dlq.purge", by=OPERATOR, at=clinic.clock.now())
+            await clinic.backend.dead_letters.purge(audit=purge)
+        seen: Sequence[Fact | None] = await inner(facts)
+        return seen
+
+    monkeypatch.setattr(clinic.backend.examiner, "again", again)
+
+    assert {Kind.LETTER_MISSING: 1} == kinds(await clinic.repaired())
+    assert 0 == await clinic.backend.dead_letters.count()
 
 
 async def test_the_consumer_of_a_worker_that_has_come_back_is_left() -> None:
@@ -255,4 +289,5 @@ async def test_a_repair_of_many_rests_in_between(clinic: Clinic, monkeypatch: py
     rests.clear()
     await clinic.repaired()
 
-    assert of_the_round + 2 == rests.count(REST)
+    # after each two, and after a look at the counts that the repairs may have made wrong
+    assert of_the_round + 2 + 1 == rests.count(REST)

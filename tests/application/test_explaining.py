@@ -12,7 +12,7 @@ from dtq.application.explaining import COUNTED, ExplanationService
 from dtq.application.workers import WorkerService
 from dtq.domain.errors import BrokerRefused, TaskNotFound
 from dtq.domain.reasons import ReasonCode
-from dtq.domain.standing import Standing
+from dtq.domain.standing import Holding, Standing
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId, WorkerId
 from dtq.domain.workers import Heartbeat
@@ -102,3 +102,13 @@ async def test_a_refusal_of_the_broker_is_passed_on() -> None:
 
     with pytest.raises(BrokerRefused):
         await explaining.explain(a_task_id())
+
+
+async def test_what_a_worker_left_days_ago_was_not_handed_back() -> None:
+    holding = Holding(owner=WorkerId("worker-0000dead"), idle=timedelta(days=2))
+    task = a_task()
+    explaining, _ = service(Broker(Standing(task=task, holding=holding)))
+
+    explanation = await explaining.explain(task.task_id)
+
+    assert ReasonCode.LOST is explanation.reasons[0].code

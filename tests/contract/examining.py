@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dtq.application.reaping import HANDED_BACK
+from dtq.application.reaping import SURELY_HANDED_BACK
 from dtq.domain.examination import examine
 from dtq.domain.facts import (
     Denied,
@@ -41,7 +41,7 @@ async def found(harness: Harness) -> list[Finding]:
     bearings = Bearings(
         now=now(harness),
         abandoned_after=2 * VISIBILITY,
-        handed_back=HANDED_BACK,
+        handed_back=SURELY_HANDED_BACK,
         letters_kept_since=NEVER_PURGED,
     )
     suspects = [one for fact in await read(harness) for one in examine(fact, bearings=bearings)]

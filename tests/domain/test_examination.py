@@ -1,6 +1,7 @@
 """Examination: each rule by itself, from facts to findings, and which facts are no findings."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -113,6 +114,16 @@ def test_a_missing_dead_letter_is_found_unless_it_may_be_trimmed_or_purged() -> 
     assert [] == kinds(of_task(DEAD), bearings=late)
 
 
+@pytest.mark.parametrize("changes", [{"finished_at": None}, {"dlq_entry_id": None}])
+def test_a_task_that_was_made_dead_by_hand_is_explained_by_nothing_and_loses_no_letter(changes: dict[str, Any]) -> None:
+    task, late = replace(DEAD, **changes), replace(BEARINGS, letters_kept_since=NOW + timedelta(seconds=1))
+
+    (finding,) = found(of_task(task, trimmed=True), bearings=late)
+
+    assert (Kind.LETTER_MISSING, task.dlq_entry_id is None) == (finding.kind, "names no" in finding.detail)
+    assert [] == kinds(LetterFact(entry_id=OWN, task_id=task.task_id, record=Record(task)))
+
+
 @pytest.mark.parametrize(("fact", "status"), [(of_task(QUEUED), "queued"), (of_task(DEAD), "dead_lettered")])
 def test_what_lost_its_place_gets_it_again_as_it_was(fact: TaskFact, status: str) -> None:
     (finding,) = found(fact)
@@ -219,7 +230,10 @@ def test_a_queue_is_registered_has_a_possible_name_and_all_groups_or_none() -> N
     assert [Kind.BAD_NAME] == kinds(QueueFact(name="No Queue", is_registered=True))
 
 
-@pytest.mark.parametrize(("text", "is_found"), [("2", False), ("3", True), ("two", True), ("", True), ("9" * 40, True)])
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [("2", False), ("3", True), ("two", True), ("", True), ("9" * 40, True), ("02", True), ("2.0", True)],
+)
 def test_a_count_must_be_the_number_there_is(text: str, *, is_found: bool) -> None:
     assert ([Kind.COUNT] if is_found else []) == kinds(CountFact(queue=QueueName("mail"), text=text, counted=2))
 

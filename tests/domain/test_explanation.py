@@ -185,6 +185,22 @@ def test_an_end_says_how_when_and_why() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("status", "changes", "text"),
+    [
+        (_S.CANCELLED, {}, "before attempt 2 of 3 was started"),
+        (_S.CANCELLED, {"cancel_requested": True}, "in attempt 1 of 3"),
+        (_S.EXPIRED, {}, "its time to live was over before attempt 2 of 3 was started"),
+    ],
+)
+def test_what_ended_while_it_waited_for_another_attempt_says_so(
+    status: TaskStatus, changes: dict[str, Any], text: str
+) -> None:
+    task = replace(a_task(status), attempt=1, **changes)
+
+    assert text in explained(task).reasons[0].text
+
+
 def test_an_end_has_its_figures() -> None:
     task = a_task(_S.DEAD_LETTERED)
 

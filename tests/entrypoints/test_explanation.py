@@ -107,6 +107,14 @@ async def test_a_task_that_runs_and_whose_worker_is_lost(harness: Harness) -> No
     assert ["lost", "next: take_over"] == codes(await explained(harness, task.task_id))
 
 
+async def test_a_task_whose_worker_was_lost_days_ago_was_not_handed_back(harness: Harness) -> None:
+    task = await run(harness)
+
+    await harness.advance(seconds(2 * 86_400))
+
+    assert ["lost", "no_worker", "next: start_worker"] == codes(await explained(harness, task.task_id))
+
+
 async def test_a_task_that_was_read_handed_back_and_taken_over(harness: Harness) -> None:
     task, running = await submit(harness), await run(harness, queue="other")
     delivery = await take_one(harness, task)

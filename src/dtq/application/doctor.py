@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
+from dtq.application.patience import Patience
 from dtq.application.reports import Group, Notes, Report, treated
 from dtq.application.rounds import BATCH, REST, Rounds
 from dtq.application.treatment import Outcome, Treatment, Unrecorded, refused
 from dtq.domain.audit import DONE, INTERRUPTED, Actor
 from dtq.domain.errors import BrokerRefused
-from dtq.domain.facts import CountFact
+from dtq.domain.facts import CountFact, Record, TaskFact
 from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.ports.backend import Backend
 
@@ -21,6 +23,7 @@ class Doctor:
 
     def __init__(self, backend: Backend, *, treatment: Treatment, visibility_timeout: timedelta) -> None:
         self._clock = backend.clock
+        self._store = backend.broker
         self._treatment = treatment
         self._rounds = Rounds(backend, visibility_timeout=visibility_timeout)
         self._running: asyncio.Future[Report] | None = None
@@ -62,7 +65,9 @@ class Doctor:
         known = {group.kind: group for group in groups}
         for kind in Kind:
             group = known.get(kind, Group(kind=kind, count=0, is_exact=True, examples=()))
-            brought = await self._rounds.all_confirmed(_brought_to_light(kind, known), limits, notes=Notes())
+            told = {one.subject for one in group.examples}
+            maybe = [one for one in _brought_to_light(kind, known) if one.subject not in told]
+            brought = await self._rounds.all_confirmed(maybe, limits, notes=Notes())
             if group.count or brought:
                 yield replace(group, count=group.count + len(brought), examples=[*group.examples, *brought])
 
@@ -83,7 +88,7 @@ class Doctor:
         for finding in group.examples:
             # an earlier repair may have set this one right too
             try:
-                (again,) = [None] if finding.fact is None else await self._rounds.confirmed([finding], limits)
+                again = None if finding.fact is None else await self._confirmed(finding, limits)
             except BrokerRefused as error:
                 outcomes.append(refused(error))
                 continue
@@ -92,14 +97,29 @@ class Doctor:
             if len(outcomes) % BATCH == 0:
                 await self._clock.sleep(REST)
 
+    async def _confirmed(self, finding: Finding, limits: Bearings) -> Finding | None:
+        (again,) = await self._rounds.confirmed([finding], limits)
+        fact = finding.fact
+        if again is not None or not isinstance(fact, TaskFact) or fact.record.task is None:
+            return again
+        task = await Patience(self._clock).read(partial(self._store.load, fact.task_id))
+        if task is None or task.version == fact.record.task.version:
+            return None
+        # an earlier repair has moved it, and may have set something else right
+        moved = replace(fact, record=Record(replace(task, payload=None)))
+        (again,) = await self._rounds.confirmed([replace(finding, fact=moved)], limits)
+        return again
+
 
 def _brought_to_light(kind: Kind, repaired: Mapping[Kind, Group]) -> Sequence[Finding]:
     """Return what may be wrong in this way only since others were repaired."""
     if kind is Kind.SURPLUS_ENTRY and Kind.ORPHAN_ENTRY in repaired:
         # of several entries of one lost record the first has become its task's own
         return [replace(one, kind=kind) for one in repaired[Kind.ORPHAN_ENTRY].examples]
-    if kind is Kind.COUNT and Kind.UNREGISTERED in repaired:
-        queues = [one.queue for one in repaired[Kind.UNREGISTERED].examples if one.queue is not None]
+    if kind is Kind.COUNT:
+        # a status that was written by hand is counted once its task is scheduled
+        groups = [repaired[one] for one in (Kind.UNREGISTERED, Kind.HOMELESS) if one in repaired]
+        queues = dict.fromkeys(one.queue for group in groups for one in group.examples if one.queue is not None)
         return [
             Finding(kind=kind, subject=queue, detail="", fact=CountFact(queue=queue, text="0", counted=0))
             for queue in queues

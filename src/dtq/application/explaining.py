@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from dtq.application.patience import Patience
-from dtq.application.reaping import HANDED_BACK
+from dtq.application.reaping import SURELY_HANDED_BACK
 from dtq.application.requests import known_task_id
 from dtq.application.workers import WorkerService
 from dtq.domain.errors import TaskNotFound
@@ -38,7 +38,7 @@ class ExplanationService:
             standing=standing,
             heartbeats=await self._workers.heard(patience=patience) if is_alive else (),
             heartbeat_interval=self._workers.heartbeat_interval,
-            handed_back=HANDED_BACK,
+            handed_back=SURELY_HANDED_BACK,
             now=self._clock.now(),
         )
         return explain(facts)

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.application.patience import CALL_DEADLINE, Patience
-from dtq.application.reaping import HANDED_BACK
+from dtq.application.reaping import SURELY_HANDED_BACK
 from dtq.domain.audit import DONE
 from dtq.domain.errors import BrokerRefused, RecordUnreadable
 from dtq.domain.facts import SEE_TYPES, Denied
@@ -49,19 +49,23 @@ async def orient(backend: Backend, *, visibility_timeout: timedelta) -> Orientat
     except BrokerRefused as error:
         denied.append(Denied("tasks that are abandoned", why_not(error)))
     try:
-        # the entry of a purge is written down before it is carried out
-        kept_since = await _last_purge(backend, patience=patience) + 2 * CALL_DEADLINE
-        is_recorded = True
+        kept_since, is_recorded = await letters_kept_since(backend), True
     except BrokerRefused as error:
         denied.append(Denied("dead letters that are missing", why_not(error)))
     bearings = Bearings(
         now=backend.clock.now(),
         abandoned_after=abandoned_after,
-        handed_back=HANDED_BACK,
+        handed_back=SURELY_HANDED_BACK,
         letters_kept_since=kept_since,
         swept_since=swept_since,
     )
     return Orientation(bearings=bearings, denied=denied, is_recorded=is_recorded)
+
+
+async def letters_kept_since(backend: Backend) -> datetime:
+    """Return the moment since when dead letters cannot have been purged. Raises BrokerRefused, and as `orient` does."""
+    # the entry of a purge is written down before it is carried out
+    return await _last_purge(backend, patience=Patience(backend.clock)) + 2 * CALL_DEADLINE
 
 
 def why_not(error: BrokerRefused) -> str:

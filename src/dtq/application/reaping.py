@@ -9,6 +9,9 @@ from dtq.ports.environment import Chance, Clock
 HANDED_BACK: Final = timedelta(hours=12)
 """An entry that has been idle for so long was handed back, not left by a worker that lost its broker."""
 
+SURELY_HANDED_BACK: Final = timedelta(days=29)
+"""The same, where nobody may have looked for days: only what is handed back looks idle for thirty days at once."""
+
 _JUMP: Final = 1.0
 _CAUTIOUS_BEATS: Final = 2
 """After how many of its beats whoever lives has been heard: one may just have been missed."""

@@ -108,6 +108,9 @@ def report_of(found: Notes, confirmed: Sequence[Finding], *, advice: Sequence[st
             is_exact = kind not in found.overflown
             shown = ripe if keeps_all else ripe[:EXAMPLES]
             groups.append(Group(kind=kind, count=len(ripe), is_exact=is_exact, examples=shown))
+        elif kind in found.overflown:
+            # none of the first was wrong in the end, and nobody has looked at the rest again
+            found.refuse(Denied(f"what seemed to be {kind}", f"more than {MOST} things seemed so at first: look again"))
         if young:
             first = min(one.ripe_in for one in young)
             suspicions.append(Suspicion(kind, len(young), first, [one.subject for one in young[:EXAMPLES]]))

@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dtq.application.orientation import Orientation, of_server, orient, why_not
+from dtq.application.orientation import Orientation, letters_kept_since, of_server, orient, why_not
 from dtq.application.patience import Patience
 from dtq.application.reports import Notes, Report, report_of
 from dtq.domain.errors import BrokerRefused
 from dtq.domain.examination import examine
 from dtq.domain.facts import CountFact, Denied, Fact
-from dtq.domain.findings import Bearings, Finding
+from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.ports.backend import Backend
 from dtq.ports.environment import ServerFacts
 
@@ -40,6 +40,9 @@ class Rounds:
         """Go round once; *keeps_all* keeps all that is sure, and not only examples. Raises BrokerUnavailable."""
         found = Notes()
         server = await self._server(found)
+        if server is not None and not server.is_primary:
+            found.refuse(Denied("what is stored", "it can be looked at on the primary alone"))
+            return report_of(found, of_server(server), advice=server.warnings, keeps_all=keeps_all)
         oriented = await self.oriented()
         limits = oriented.bearings
         for denied in oriented.denied:
@@ -95,6 +98,9 @@ class Rounds:
         if not facts:
             return ()
         again = await Patience(self._clock).read(partial(self._backend.examiner.again, facts))
+        if any(one.kind is Kind.LETTER_MISSING for one in suspects):
+            # what is gone by now may have been purged since the round began, and the trail says so by now
+            limits = replace(limits, letters_kept_since=await letters_kept_since(self._backend))
         bearings = replace(limits, now=self._clock.now())
         return [
             next((one for one in found if (one.kind, one.subject) == (suspect.kind, suspect.subject)), None)

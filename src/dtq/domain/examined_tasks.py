@@ -43,6 +43,13 @@ def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
     if unguarded is not None:
         detail = f"its key {shown(task.idempotency_key or '')} guards nothing: {unguarded}"
         yield of_task(fact, Kind.KEY, task, f"{task.status}, and {detail}")
+    if fact.mistaken:
+        yield of_task(fact, Kind.UNREADABLE, task, _mistaken(task))
+        return
+    yield from _placed(fact, task, bearings=bearings)
+
+
+def _placed(fact: TaskFact, task: Task, *, bearings: Bearings) -> Iterator[Finding]:
     place = place_of(task)
     if not fact.has_payload and place is not Place.NOWHERE:
         is_lost = place is Place.SCHEDULE or fact.hollow
@@ -57,7 +64,14 @@ def _task(fact: TaskFact, *, bearings: Bearings) -> Iterator[Finding]:
     if place in _IN_STREAMS and fact.entered:
         yield from _held(fact, task, bearings=bearings)
     if place is Place.DEAD and not fact.lettered and not _is_explained(fact, task, bearings=bearings):
-        yield of_task(fact, Kind.LETTER_MISSING, task, f"its dead letter {task.dlq_entry_id} is gone")
+        letter = task.dlq_entry_id
+        gone = f"its dead letter {letter} is gone" if letter else "its record names no dead letter"
+        yield of_task(fact, Kind.LETTER_MISSING, task, gone)
+
+
+def _mistaken(task: Task) -> str:
+    field, stored = ("dlq_entry_id", task.dlq_entry_id) if place_of(task) is Place.DEAD else ("entry_id", task.entry_id)
+    return f"{task.status}, and its {field} {stored} is another task's: set that to 0-1, and repair"
 
 
 def _unguarded(fact: TaskFact) -> str | None:
@@ -69,7 +83,7 @@ def _unguarded(fact: TaskFact) -> str | None:
 
 def _held(fact: TaskFact, task: Task, *, bearings: Bearings) -> Iterator[Finding]:
     if fact.owner is None:
-        if fact.passed or place_of(task) is Place.HELD:
+        if fact.passed or (place_of(task) is Place.HELD and not fact.fresh):
             yield of_task(fact, Kind.ABANDONED, task, f"{task.status}, and nobody owns its entry {task.entry_id}")
         return
     is_handed_back = fact.idle >= bearings.handed_back
@@ -80,7 +94,10 @@ def _held(fact: TaskFact, task: Task, *, bearings: Bearings) -> Iterator[Finding
 
 def _is_explained(fact: TaskFact, task: Task, *, bearings: Bearings) -> bool:
     """Tell whether a dead letter that is not there may have been trimmed or purged, as letters may be."""
-    return fact.trimmed or task.finished_at is None or task.finished_at < bearings.letters_kept_since
+    if task.finished_at is None or task.dlq_entry_id is None:
+        # dtq gives nothing up without these: somebody wrote the status by hand
+        return False
+    return fact.trimmed or task.finished_at < bearings.letters_kept_since
 
 
 def _entry(fact: EntryFact) -> Iterator[Finding]:
@@ -115,6 +132,9 @@ def _member(fact: MemberFact, *, bearings: Bearings) -> Iterator[Finding]:
 
 def _letter(fact: LetterFact) -> Iterator[Finding]:
     task = fact.record.task
+    if task is not None and place_of(task) is Place.DEAD and task.dlq_entry_id is None:
+        # it may be the one that its record does not name any more
+        return
     if task is not None and (place_of(task) is not Place.DEAD or task.dlq_entry_id != fact.entry_id):
         says = "was discarded" if task.discarded else f"is {task.status}"
         if place_of(task) is Place.DEAD:

@@ -83,10 +83,11 @@ def _in_a_spoiled_priority(task: Task, standing: Standing, *, workforce: Workfor
 
 def _ended(task: Task) -> Reason:
     at = "" if task.finished_at is None else f" at {moment_text(task.finished_at)}"
+    when_canceled = _attempt(task) if task.cancel_requested else _before_start(task)
     text = {
         TaskStatus.SUCCEEDED: f"it succeeded{at}, {_attempt(task)}",
-        TaskStatus.CANCELLED: f"it was canceled{at}, {_attempt(task) if task.attempt else 'before it was started'}",
-        TaskStatus.EXPIRED: f"it expired{at}: its time to live was over before it was started",
+        TaskStatus.CANCELLED: f"it was canceled{at}, {when_canceled}",
+        TaskStatus.EXPIRED: f"it expired{at}: its time to live was over {_before_start(task)}",
     }.get(task.status, f"it was given up{at}, {_attempt(task)}{_why_given_up(task)}")
     figures: dict[str, Figure] = {"attempt": task.attempt, "max_attempts": task.max_attempts}
     if task.finished_at is not None:
@@ -98,6 +99,12 @@ def _ended(task: Task) -> Reason:
     if task.failure is not None:
         figures["error_class"] = task.failure.error_class
     return Reason(code=ReasonCode.ENDED, text=text, figures=figures)
+
+
+def _before_start(task: Task) -> str:
+    # one that waited for another attempt has been started before
+    what = f"attempt {task.attempt + 1} of {task.max_attempts}" if task.attempt else "it"
+    return f"before {what} was started"
 
 
 def _attempt(task: Task) -> str:

@@ -44,20 +44,23 @@ class TaskFact(Struct, frozen=True, kw_only=True):
     """A stored task, and what the structures say of it.
 
     ``entered`` and ``lettered`` tell whether the entry, or the dead letter, that its record names is there, ``hollow``
-    that this entry has no payload, whatever the record has. ``owner`` is who owns the entry, ``idle`` since when
-    nothing was heard of it; one that was ``passed`` has no owner and was read before. ``trimmed`` tells that older dead
-    letters than its own may have been trimmed away, ``unkeyed`` that nothing is stored under its idempotency key;
-    ``key`` is what is, where it does not name this task.
+    that this entry has no payload, whatever the record has, ``mistaken`` that it is another task's. ``owner`` is who
+    owns the entry, ``idle`` since when nothing was heard of it; one that was ``passed`` has no owner and was read
+    before, one that is ``fresh`` has none yet, and its group delivers it. ``trimmed`` tells that older dead letters
+    than its own may have been trimmed away, ``unkeyed`` that nothing is stored under its idempotency key; ``key`` is
+    what is, where it does not name this task.
     """
 
     task_id: TaskId
     record: Record
     entered: bool = False
     hollow: bool = False
+    mistaken: bool = False
     owner: WorkerId | None = None
     owner_lives: bool = False
     idle: timedelta = timedelta()
     passed: bool = False
+    fresh: bool = False
     paused: bool = False
     scheduled: bool = False
     has_payload: bool = True

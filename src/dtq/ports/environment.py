@@ -68,7 +68,8 @@ class Chance(Protocol):
 class ServerFacts(Struct, frozen=True, kw_only=True):
     """What a broker's server says of itself. ``problems`` and ``warnings`` are words for an operator, without secrets.
 
-    A server with problems is not ready for new work; ``host_offset`` is how far its clock is ahead of this host's.
+    A server with problems is not ready for new work; ``host_offset`` is how far its clock is ahead of this host's. One
+    that is no primary takes no step, and so nobody can look at what is stored there.
     """
 
     description: str
@@ -76,6 +77,7 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     host_offset: timedelta = timedelta()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    is_primary: bool = True
 
 
 class Server(Protocol):

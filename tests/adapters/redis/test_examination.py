@@ -10,7 +10,7 @@ from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.names import name_of
 from dtq.adapters.redis.tally import EXACT
-from dtq.application.reaping import HANDED_BACK
+from dtq.application.reaping import SURELY_HANDED_BACK
 from dtq.domain.examination import examine
 from dtq.domain.facts import CountFact, Denied, Fact, NameFact, Role
 from dtq.domain.findings import Bearings, Finding, Kind
@@ -33,7 +33,7 @@ async def found(schema: Schema) -> list[Finding]:
     bearings = Bearings(
         now=now(schema.harness),
         abandoned_after=seconds(60),
-        handed_back=HANDED_BACK,
+        handed_back=SURELY_HANDED_BACK,
         letters_kept_since=datetime(1970, 1, 1, tzinfo=UTC),
     )
     facts = [one for one in await read(schema) if not isinstance(one, Denied)]

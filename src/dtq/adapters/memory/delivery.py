@@ -11,7 +11,7 @@ from dtq.domain.events import EventType, task_event
 from dtq.domain.task import NO_VERSION, EntryId, QueueName, Receipt, Task, Version, WorkerId
 from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, UnreadableEntry
 
-HANDED_BACK: Final = timedelta(days=1).total_seconds()
+HANDED_BACK: Final = timedelta(days=30).total_seconds()
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
 
 

@@ -40,12 +40,16 @@ class RedisServer:
         seconds, microseconds = await self._link.client.call("TIME")
         now = moment(int(seconds) * 1000 + int(microseconds) // 1000)
         offset = now - self._host.now()
+        is_primary = _is_primary(info)
+        # a replica refuses the very script that asks
+        refusals = await self._refusals() if is_primary else ()
         return ServerFacts(
             description=f"{_family(info)} {_version_text(info)}",
             uptime=timedelta(seconds=int(info.get("uptime_in_seconds", "0"))),
             host_offset=offset,
-            problems=(*unusable(info, self._link.keys), *memory_problems(info), *await self._refusals()),
+            problems=(*unusable(info, self._link.keys), *memory_problems(info), *refusals),
             warnings=tuple(persistence_warnings(info)),
+            is_primary=is_primary,
         )
 
     async def prepare(self) -> None:
@@ -114,7 +118,7 @@ def unusable(info: Mapping[str, str], keys: Keyspace) -> Iterator[str]:
     if info.get("cluster_enabled") == "1" and not keys.is_one_slot:
         tagged = f"{{{keys.prefix}}}"
         yield f"the broker is a cluster: give DTQ_KEY_PREFIX a hash tag, such as {tagged}, which keeps all in one slot"
-    if info.get("role", "master") != "master":
+    if not _is_primary(info):
         yield "the broker is a replica: dtq needs the primary"
 
 
@@ -133,6 +137,10 @@ def persistence_warnings(info: Mapping[str, str]) -> Iterator[str]:
         yield "the broker failed to write its append-only file"
     if info.get("rdb_last_bgsave_status", "ok") != "ok":
         yield "the broker failed to write its last snapshot"
+
+
+def _is_primary(info: Mapping[str, str]) -> bool:
+    return info.get("role", "master") == "master"
 
 
 def _family(info: Mapping[str, str]) -> str:

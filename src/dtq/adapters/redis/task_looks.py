@@ -37,6 +37,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             now,
             entered=bool(entry),
             hollow=_is_hollow(now, entry),
+            mistaken=_is_of_another(now, letters if place_of(now) is Place.DEAD else entry),
             pending=pending,
             delivered=last_delivered(groups),
             owner_lives=alive == 1,
@@ -63,6 +64,12 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
 def _is_hollow(task: Task, entry: Reply) -> bool:
     """Tell whether a task's entry is there, and without a payload."""
     return place_of(task) in _IN_STREAMS and bool(entry) and PAYLOAD not in pairs(entry[0][1])
+
+
+def _is_of_another(task: Task, entry: Reply) -> bool:
+    """Tell whether the entry, or the dead letter, that a task's record names is there, and names another task."""
+    named = pairs(entry[0][1]).get("task_id", "") if isinstance(entry, list) and entry else ""
+    return place_of(task) in {*_IN_STREAMS, Place.DEAD} and named not in {"", task.task_id}
 
 
 def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[Sequence[str]]:
@@ -129,8 +136,10 @@ def completed(
 def task_fact(task: Task, *, pending: Reply, delivered: str, key: Fact | None = None, **places: bool) -> TaskFact:
     """Put together what was read of a task."""
     owner, idle = _owner(pending)
-    is_passed = owner is None and place_of(task) in _IN_STREAMS and _is_behind(task.entry_id, delivered)
-    fact = TaskFact(task_id=task.task_id, record=Record(task), owner=owner, idle=idle, passed=is_passed)
+    is_unowned = owner is None and place_of(task) in _IN_STREAMS
+    is_passed = is_unowned and _is_behind(task.entry_id, delivered)
+    is_fresh = is_unowned and bool(delivered) and not is_passed
+    fact = TaskFact(task_id=task.task_id, record=Record(task), owner=owner, idle=idle, passed=is_passed, fresh=is_fresh)
     return replace(fact, key=key if isinstance(key, KeyFact) else None, **places)
 
 

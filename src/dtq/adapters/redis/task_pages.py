@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.keys import GROUP
 from dtq.adapters.redis.link import Link
@@ -29,6 +31,20 @@ LOOKED_AT: Final = 40
 
 _REMEMBERED: Final = 200_000
 _TRIMS: Final = "dead letters older than the oldest that is left"
+
+
+class _Standing(Struct, frozen=True):
+    """What the entry says that a record names: of which task it is, and whether it has a payload."""
+
+    task_id: str = ""
+    has_payload: bool = True
+
+    def is_of_another(self, task: Task) -> bool:
+        """Tell whether it names a task, and that is another one."""
+        return self.task_id not in {"", task.task_id}
+
+
+_UNREAD: Final = _Standing()
 
 
 class TaskPages:
@@ -90,7 +106,8 @@ class TaskPages:
             task_fact(
                 task,
                 entered=number in standing,
-                hollow=not standing.get(number, True),
+                hollow=not standing.get(number, _UNREAD).has_payload,
+                mistaken=standing.get(number, _UNREAD).is_of_another(task),
                 pending=pending[number],
                 delivered=delivered[homes[number]],
             )
@@ -122,19 +139,20 @@ class TaskPages:
                 task_id=task.task_id,
                 record=Record(task),
                 lettered=number in standing,
+                mistaken=standing.get(number, _UNREAD).is_of_another(task),
                 trimmed=may_be_trimmed(task, first, state, limit=limit),
             )
             for number, task in enumerate(tasks)
         ]
 
-    async def _standing(self, ranges: Sequence[Range]) -> Mapping[int, bool]:
-        """Return the numbers of those ranges of one entry that hold it, and whether that has a payload."""
+    async def _standing(self, ranges: Sequence[Range]) -> Mapping[int, _Standing]:
+        """Return the numbers of those ranges of one entry that hold it, and what that says."""
         streams = await sound(self._link, sorted({one.stream for one in ranges}))
         # what cannot be read is told of as that, and not as empty
-        found = {number: True for number, one in enumerate(ranges) if one.stream not in streams}
+        found = {number: _UNREAD for number, one in enumerate(ranges) if one.stream not in streams}
         numbers = [number for number, one in enumerate(ranges) if one.stream in streams]
         for first in range(0, len(numbers), LOOKED_AT):
             part = numbers[first : first + LOOKED_AT]
             seen = await peek(self._link, [ranges[one] for one in part], limit=len(part), records=False)
-            found |= {part[entry.number]: entry.has_payload for entry in seen}
+            found |= {part[entry.number]: _Standing(entry.task_id, entry.has_payload) for entry in seen}
         return found
