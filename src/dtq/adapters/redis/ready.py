@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from dtq.adapters.redis.client import Argument, Rejected, Reply
-from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
+from dtq.adapters.redis.codec import PAYLOAD, UnreadableRecord, is_set, task_of
 from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
 from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
 from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
@@ -30,6 +30,10 @@ BITE: Final = 8
 
 PAGE: Final = 500
 """How many pending entries are listed in one trip."""
+
+_VALUES: Final = len(NAMES)
+_WHOLE: Final = 3
+"""In how many members fetch.lua tells all of an entry and its record; with a short look they are more."""
 
 HANDED_BACK: Final = timedelta(days=30)
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
@@ -59,7 +63,6 @@ class Sweep(Struct, frozen=True, kw_only=True):
             MAX_BYTES,
             self.queue,
             names.task_prefix,
-            SNAPSHOT_NAMES,
             _held_by_band(self.queue, self.held),
             *SHORT_LOOK,
         )
@@ -71,15 +74,15 @@ async def fetch(link: Link, sweep: Sweep) -> Fetch:
     return fetched(link, sweep, found)
 
 
-def fetched(link: Link, sweep: Sweep, found: Reply) -> Fetch:
+def fetched(link: Link, sweep: Sweep, found: Sequence[Reply]) -> Fetch:
     """Read what fetch.lua has found."""
-    paused, entries, faults = found
+    paused, faults, *entries = found
     deliveries, unreadable = _read(sweep.queue, entries)
     return Fetch(
         deliveries=deliveries,
         now=link.clock.now(),
         paused=paused == 1,
-        faults=[f"p{BANDS[band - 1]}: {reason}" for band, reason in faults],
+        faults=[f"p{BANDS[band - 1]}: {reason}" for band, reason in faults or ()],
         unreadable=unreadable,
     )
 
@@ -92,19 +95,22 @@ def _fetched_keys(keys: Keyspace, queue: QueueName) -> tuple[str, ...]:
 def _read(queue: QueueName, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], Sequence[UnreadableEntry]]:
     deliveries: list[Delivery] = []
     unreadable: list[UnreadableEntry] = []
-    for band, entry_id, entry, values, marked in entries:
+    for band, entry_id, *found in entries:
         receipt = Receipt(queue, BANDS[band - 1], entry_id)
+        is_marked = False
         try:
-            if len(entry) == len(NAMES):
+            if len(found) > _WHOLE:
+                entry = found[:_VALUES]
                 fields = dict(zip(NAMES, entry, strict=True))
-                task = waiting_task(values, entry, entry_id=entry_id)
+                task = waiting_task(found[_VALUES:], entry, entry_id=entry_id)
             else:
-                fields = pairs(entry)
+                entry, values, marked = found
+                fields, is_marked = pairs(entry), marked == 1
                 task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
         except UnreadableRecord as error:
             unreadable.append(UnreadableEntry(receipt, str(error)))
         else:
-            deliveries.append(Delivery(receipt=receipt, fields=fields, task=task, cancelled=marked == 1))
+            deliveries.append(Delivery(receipt=receipt, fields=fields, task=task, cancelled=is_marked))
     return deliveries, unreadable
 
 

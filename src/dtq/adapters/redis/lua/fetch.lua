@@ -4,22 +4,24 @@
 -- ARGV[1]  group, [2] worker, [3] how many entries, [4] idle milliseconds from which entries are reaped ('' none),
 -- ARGV[5]  entries of one bite, [6] bytes after which no further bite is taken, [7] queue,
 -- ARGV[8]  what the key of a task's record begins with,
--- ARGV[9]  the fields of a snapshot (msgpack), [10] ids that the worker holds already, one list a band (msgpack), '' none,
--- ARGV[11] the status and [12] the attempts of a task that waits for its first start,
--- ARGV[13] the names of the fields of an entry, in their order
--- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked}, with the
---          reason in place of a snapshot that cannot be had; marks are read only where there is no record. Where the
---          short look is enough, fields are the entry's values alone, and of the snapshot comes what they do not say. A
---          fault is {band, reason}. A band that fails leaves what the others gave.
+-- ARGV[9]  ids that the worker holds already, one list a band (msgpack), '' none,
+-- ARGV[10] the status and [11] the attempts of a task that waits for its first start
+-- Reply    seconds, microseconds, paused, faults if there are any, and the entries: each is {band, id, fields, snapshot,
+--          marked}, with the reason in place of a snapshot that cannot be had; marks are read only where there is no
+--          record. Where the short look is enough, it is {band, id, the entry's values.., what the snapshot says beside
+--          them..}: each list in a reply costs the server as much as ten texts. A fault is {band, reason}. A band that
+--          fails leaves what the others gave.
 
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
 local call, try = redis.call, redis.pcall
 local group, worker, room, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local bite, budget, queue, prefix = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
-local held = ARGV[10] ~= '' and cmsgpack.unpack(ARGV[10])
+local held = ARGV[9] ~= '' and cmsgpack.unpack(ARGV[9])
 local bands = #KEYS - 3
-local entries, faults = {}, {}
+local reply = {now[1], now[2], 0, false}
+-- A number that is given to a command costs the server as much as the command.
+local numerals = {'1', '2', '3', '4', '5', '6', '7', '8'}
 
 -- Answers nothing unless the record is that of a task that waits for its first start, and says what its entry says.
 -- It has so many fields that there is none beside those that are looked at, its payload and its tokens.
@@ -29,16 +31,17 @@ local function short_look(id, entry)
     'queue', 'task_type', 'max_attempts', 'priority', 'timeout_ms', 'idempotency_key', 'status', 'attempt')
   if found[6] == id and found[7] == entry[2] and found[8] == entry[4] and found[9] == entry[6] and found[10] == entry[10]
     and found[11] == entry[12] and found[12] == entry[14] and (found[13] or '') == entry[16]
-    and found[14] == ARGV[11] and found[15] == ARGV[12] and (found[1] or '') ~= '' and found[2] and found[3] and found[4]
+    and found[14] == ARGV[10] and found[15] == ARGV[11] and (found[1] or '') ~= '' and found[2] and found[3] and found[4]
     and try('HLEN', key) == 15 + (found[5] and 1 or 0) + (found[13] and 1 or 0) then
-    return {found[1], found[2], found[3], found[4], found[5]}
+    return found
   end
 end
 
 -- Whoever adds an entry by hand may give it other fields, or the same in another order.
 local function is_usual(entry)
-  return #entry == 18 and entry[1] .. ' ' .. entry[3] .. ' ' .. entry[5] .. ' ' .. entry[7] .. ' ' .. entry[9] .. ' '
-    .. entry[11] .. ' ' .. entry[13] .. ' ' .. entry[15] .. ' ' .. entry[17] == ARGV[13]
+  return #entry == 18 and entry[1] == 'task_id' and entry[3] == 'queue' and entry[5] == 'task_type'
+    and entry[7] == 'attempt' and entry[9] == 'max_attempts' and entry[11] == 'priority' and entry[13] == 'timeout_ms'
+    and entry[15] == 'idempotency_key' and entry[17] == 'payload'
 end
 
 local function add(band, entry)
@@ -46,10 +49,9 @@ local function add(band, entry)
   room = room - 1
   local told = is_usual(fields) and short_look(id, fields)
   if told then
-    local payload = fields[18]
-    budget = budget - #payload
-    entries[#entries + 1] = {band, id, {fields[2], fields[4], fields[6], fields[8], fields[10], fields[12], fields[14],
-      fields[16], payload}, told, 0}
+    budget = budget - #fields[18]
+    reply[#reply + 1] = {band, id, fields[2], fields[4], fields[6], fields[8], fields[10], fields[12], fields[14],
+      fields[16], fields[18], told[1], told[2], told[3], told[4], told[5]}
     return
   end
   local task_id = ''
@@ -58,11 +60,11 @@ local function add(band, entry)
     budget = budget - #fields[i]
   end
   -- a key of another type spoils its own entry only: the reason stands where the snapshot would
-  local record = try('HMGET', prefix .. task_id, unpack(cmsgpack.unpack(ARGV[9])))
+  local record = try('HMGET', prefix .. task_id, 'the fields of a snapshot')
   record = record.err or record
   local is_gone = type(record) == 'table' and (record[1] or '') == ''
   local marked = is_gone and call('SISMEMBER', KEYS[bands + 2], task_id) or 0
-  entries[#entries + 1] = {band, id, fields, record, marked}
+  reply[#reply + 1] = {band, id, fields, record, marked}
 end
 
 local function wanted()
@@ -97,7 +99,7 @@ end
 local function read(band, stream)
   local count = wanted()
   while count > 0 do
-    local found = call('XREADGROUP', 'GROUP', group, worker, 'COUNT', count, 'STREAMS', stream, '>')
+    local found = call('XREADGROUP', 'GROUP', group, worker, 'COUNT', numerals[count] or count, 'STREAMS', stream, '>')
     if not found then return end
     local taken = found[1][2]
     for i = 1, #taken do add(band, taken[i]) end
@@ -123,7 +125,7 @@ local function repair()
   for band = 1, bands do try('XGROUP', 'CREATE', KEYS[band], group, '0', 'MKSTREAM') end
 end
 
-if call('EXISTS', KEYS[bands + 1]) == 1 then return {now[1], now[2], {1, entries, faults}} end
+if call('EXISTS', KEYS[bands + 1]) == 1 then return {now[1], now[2], 1, false} end
 for band = 1, bands do
   if wanted() == 0 then break end
   -- Most bands are empty, which costs less to ask than to read. The last one is read all the same: who reads notices
@@ -134,7 +136,10 @@ for band = 1, bands do
       repair()
       swept, fault = pcall(sweep, band)
     end
-    if not swept then faults[#faults + 1] = {band, reason_of(fault)} end
+    if not swept then
+      reply[4] = reply[4] or {}
+      table.insert(reply[4], {band, reason_of(fault)})
+    end
   end
 end
-return {now[1], now[2], {0, entries, faults}}
+return reply
