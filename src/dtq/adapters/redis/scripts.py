@@ -10,6 +10,10 @@ from msgspec import Struct
 from dtq.adapters.redis.client import Argument, Client, Rejected, Reply
 from dtq.adapters.redis.clock import RedisClock
 from dtq.adapters.redis.codec import SNAPSHOT
+from dtq.adapters.redis.shortened import NAMES
+
+_WRITTEN_OUT: Final = {"the fields of a snapshot": SNAPSHOT, "the fields of an entry": NAMES}
+"""What stands for lists of names in the scripts: each that is sent, or read from a list, costs the server more."""
 
 
 class Script(Struct, frozen=True, kw_only=True):
@@ -34,7 +38,9 @@ def _shipped(name: str, *, allow_oom: bool, called: str = "", uses: Sequence[str
 
 def _text(name: str) -> str:
     text = files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
-    return text.replace("'the fields of a snapshot'", ", ".join([f"'{field}'" for field in SNAPSHOT]))
+    for placeholder, fields in _WRITTEN_OUT.items():
+        text = text.replace(f"'{placeholder}'", ", ".join([f"'{field}'" for field in fields]))
+    return text
 
 
 COMMIT: Final = _shipped("commit", allow_oom=True)

@@ -20,6 +20,7 @@ local bite, budget, queue, prefix = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7
 local held = ARGV[9] ~= '' and cmsgpack.unpack(ARGV[9])
 local bands = #KEYS - 3
 local reply = {now[1], now[2], 0, false}
+local usual = {'the fields of an entry'}
 -- A number that is given to a command costs the server as much as the command.
 local numerals = {'1', '2', '3', '4', '5', '6', '7', '8'}
 
@@ -39,9 +40,10 @@ end
 
 -- Whoever adds an entry by hand may give it other fields, or the same in another order.
 local function is_usual(entry)
-  return #entry == 18 and entry[1] == 'task_id' and entry[3] == 'queue' and entry[5] == 'task_type'
-    and entry[7] == 'attempt' and entry[9] == 'max_attempts' and entry[11] == 'priority' and entry[13] == 'timeout_ms'
-    and entry[15] == 'idempotency_key' and entry[17] == 'payload'
+  for i = 1, 9 do
+    if entry[2 * i - 1] ~= usual[i] then return false end
+  end
+  return #entry == 18
 end
 
 local function add(band, entry)
