@@ -12,10 +12,10 @@ from tests.adapters.redis.sent import members
 
 COMMANDS = frozenset(command[0] for command in trials(Keyspace("any"))[1])
 
-_BEFORE_FORMS = 3
+_BEFORE_FORMS = 2
 """How many arguments of the commit script come before its forms; commit.lua has the layout."""
 
-_GUARD, _STEP = 8, 5
+_GUARD, _STEP = 6, 5
 """How many members of a form a guard is, and a step."""
 
 
@@ -66,13 +66,14 @@ def _commands(forms: Sequence[bytes]) -> frozenset[str]:
     found = {"time"}
     for packed in forms:
         form = ["", *members(packed)]
-        record, guards, steps, end = form[1], *form[5:8]
+        record, guards, steps, end = form[1], *form[7:10]
         if record:
             found.add("hmget")
         places = [place for at in range(guards, steps, _GUARD) for place in _of_guard(form[at : at + _GUARD])]
         for at in range(steps, end, _STEP):
-            *command, own = form[at : at + _STEP]
-            places += [command[:2], command[2:], *(_of_guard(form[own : own + _GUARD]) if own else ())]
+            first, last, finds, own, _ = form[at : at + _STEP]
+            places += [(first, last), *(_of_guard(form[own : own + _GUARD]) if own else ())]
+            places += [(finds, form[finds])] if finds else []
         texts = {
             text for first, last in places if first > 0 for text in form[first : last + 1] if isinstance(text, str)
         }
@@ -83,5 +84,5 @@ def _commands(forms: Sequence[bytes]) -> frozenset[str]:
 
 def _of_guard(guard: Sequence[Any]) -> Sequence[Sequence[int]]:
     """Return the first and last places of what a guard always reads."""
-    kind, *named, _, first, last, _, _ = guard
-    return [named] if kind == "below" else [[first, last]]
+    limit, *named, first, last, _ = guard
+    return [named] if limit >= 0 else [[first, last]]

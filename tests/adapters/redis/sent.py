@@ -39,7 +39,7 @@ def sent(change: Change, *, forms: Forms, limits: BrokerLimits | None = None, re
     envelope, move = Envelope(), Move(change, replaces=replaces)
     form = forms.of_change(move) if limits is None else forms.of_admission(move, limits=limits)
     form.fill(envelope, move, version=move.version, token=change.after.version)
-    packed, _, _, written_form = envelope.arguments(b"")
+    packed, _, written_form = envelope.arguments()
     reader = _Reader(members(written_form), act=members(packed), keys=envelope.keys)
     return reader.sent()
 
@@ -67,46 +67,44 @@ class _Reader:
         self._act = act
         self._keys = keys
         self._form = ["", *form]
-        self._record, *self._begins = form[:7]
-        for at, place in self._part(0, of=2):
-            self._form[at] = self._key(place)
-        for at, place in self._part(1, of=2):
-            self._form[at] = act[place - 1]
+        self._record, *self._begins = form[:9]
+        own = [*self._part(0), *self._part(1)]
+        texts = len(self._part(0))
+        for (at,), value in zip(own, act[2:], strict=True):
+            self._form[at] = value
+        for (at,) in own[texts:]:
+            self._form[at] = keys[self._form[at] - 1]
+        for at, first in self._part(2, of=2):
+            self._form[at] = self._form[first]
 
     def sent(self) -> Sent:
         """Tell what the act is."""
-        steps = self._part(4, of=5)
+        steps = self._part(6, of=5)
         return Sent(
-            record=self._key(self._record),
-            version=self._act[2],
-            token=self._act[3],
-            guards=[self._guard(guard) for guard in self._part(3, of=8)],
-            steps=[self._words(*command) for *command, _ in steps],
-            own_guards=[self._guard(self._form[at : at + 8]) for *_, at in steps if at],
+            record=self._form[self._record] if self._record else "",
+            version=self._act[1],
+            token=self._act[2],
+            guards=[self._guard(guard) for guard in self._part(5, of=6)],
+            steps=[self._words(*command) for *command, _, _ in steps],
+            own_guards=[self._guard(self._form[at : at + 6]) for *_, at, _ in steps if at],
             keys=set(self._keys),
         )
 
-    def _part(self, number: int, *, of: int) -> list[list[Any]]:
+    def _part(self, number: int, *, of: int = 1) -> list[list[Any]]:
         first, last = self._begins[number : number + 2]
         return [self._form[at : at + of] for at in range(first, last, of)]
 
-    def _key(self, place: int) -> str:
-        return self._keys[int(self._act[place - 1]) - 1]
-
-    def _named(self, first: int, last: int) -> list[Any]:
-        return self._form[first : last + 1] if first else []
-
-    def _words(self, first: int, last: int, *finds: int) -> list[object]:
-        words, found = self._named(first, last), self._named(*finds)
+    def _words(self, first: int, last: int, finds: int) -> list[object]:
+        words = self._form[first : last + 1] if first else []
+        found = self._form[finds + 1 : self._form[finds] + 1] if finds else []
         for at, kind, which in zip(found[::3], found[1::3], found[2::3], strict=True):
             words[at - first] = (kind, which) if which else (kind,)
         return words
 
     def _guard(self, guard: Sequence[Any]) -> tuple[Any, ...]:
-        kind, first, last, limit, *command = guard
-        named = self._named(first, last)
-        if kind == "below":
-            counted = [(name, self._key(place)) for name, place in zip(named[::2], named[1::2], strict=True)]
-            return (kind, limit, counted, *([self._words(*command)] if command[0] > 0 else []))
-        texts = [text if isinstance(text, str) else self._act[text - 1] for text in named]
-        return (kind, texts, self._words(*command))
+        limit, first, last, *command = guard
+        named = self._form[first : last + 1]
+        if limit < 0:
+            return ("among", named, self._words(*command))
+        counted = list(zip(named[::2], named[1::2], strict=True))
+        return ("below", limit, counted, *([self._words(*command)] if command[0] > 0 else []))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dtq.adapters.redis.broker import RedisBroker
-from dtq.adapters.redis.codec import SNAPSHOT
+from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT
 from dtq.adapters.redis.scripts import FETCH
 from dtq.domain.entry import FIELDS
 from dtq.domain.errors import RecordUnreadable
@@ -16,6 +16,10 @@ from tests.contract.steps import end, promote, run, seconds, stored, submit, tak
 from tests.factories import QUEUE, WORKER, a_fault
 
 TOLD = 5
+WHOLE = 5
+"""How many members an entry has that comes with its whole record."""
+BESIDE = len((*FIELDS, PAYLOAD)) + 3
+"""How many an entry has beside what is told of its record: its values, its band and its id."""
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def lengths(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     async def call_and_measure(*command: Any, **named: Any) -> Any:
         reply = await call(*command, **named)
         if FETCH.digest in command:
-            found.extend(len(snapshot) for _, _, _, snapshot, *_ in reply[2][1])
+            found.extend(len(one[3]) if len(one) == WHOLE else len(one) - BESIDE for one in reply[4:])
         return reply
 
     monkeypatch.setattr(client, "call", call_and_measure)

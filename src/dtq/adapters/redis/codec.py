@@ -130,9 +130,6 @@ _FAILURE: Final = ("error_class", "error_message", "retryable")
 SNAPSHOT: Final = (*(field for field, _, _ in _FIELDS.values()), *_FAILURE)
 """The fields of a snapshot, version first: everything but the payload and the known tokens."""
 
-SNAPSHOT_NAMES: Final = msgspec.msgpack.encode(SNAPSHOT)
-NO_NAMES: Final = msgspec.msgpack.encode(())
-
 _NEEDED: Final = frozenset(field.name for field in msgspec.structs.fields(Task) if field.required)
 _NO_SUCH: Final[Mapping[str, str]] = {
     "status": "no status",

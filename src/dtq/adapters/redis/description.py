@@ -11,7 +11,18 @@ from functools import partial
 from typing import Final, TypeVar
 
 from dtq.adapters.redis.codec import PAYLOAD, VERSION, ChangedFields
-from dtq.adapters.redis.envelope import FIRST_REPLY, FORMS_KNOWN, TOKEN, TOKENS, Argument, Guard, Step, stored_field
+from dtq.adapters.redis.envelope import (
+    FIRST_REPLY,
+    FORMS_KNOWN,
+    TOKEN,
+    TOKENS,
+    Argument,
+    Guard,
+    Step,
+    stored_field,
+    together,
+    unless_just_run,
+)
 from dtq.adapters.redis.forms import Blank, Form, Meaning
 from dtq.adapters.redis.guards import admission_guards, begins, requirements
 from dtq.adapters.redis.keys import MAX_AUDIT, MAX_RECENT, Keyspace
@@ -108,12 +119,14 @@ class Description:
         shape, find, change = self._shape, self._find, self._change
         if change.starts_life:
             recent = self._key(find.recent)
-            yield (("ZADD", recent, self._text(find.created_at), self._text(find.task_id)),)
-            yield (("ZREMRANGEBYRANK", recent, "0", str(-MAX_RECENT - 1)),)
+            yield together(("ZADD", recent, self._text(find.created_at), self._text(find.task_id)), own=2)
+            yield together(("ZREMRANGEBYRANK", recent, "0", str(-MAX_RECENT - 1)), own=0)
         if shape.makes_entry or shape.target is Place.SCHEDULE or shape.source is Place.SCHEDULE:
             # counts what is scheduled, and so keeps the name of a queue that something waits in
-            registry = self._key(find.queues)
-            yield (("HINCRBY", registry, self._text(find.queue), str(change.scheduled_delta)),)
+            registry, delta = self._key(find.queues), change.scheduled_delta
+            counted = ("HINCRBY", registry, self._text(find.queue), str(delta))
+            # a name is kept as well by the act before
+            yield unless_just_run(counted) if delta == 0 else (counted,)
         if change.marks_cancelled:
             marks = self._key(find.cancelled)
             yield (("SADD", marks, self._text(find.task_id)),)
@@ -127,11 +140,12 @@ class Description:
     def _old_home(self) -> Iterator[Step]:
         shape, find = self._shape, self._find
         if shape.source is Place.SCHEDULE and shape.target is not Place.SCHEDULE:
-            yield (("ZREM", self._key(find.schedule), self._text(find.task_id)),)
+            yield together(("ZREM", self._key(find.schedule), self._text(find.task_id)), own=1)
         if shape.source is Place.SCHEDULE:
-            yield (("ZREM", self._key(find.claimed), self._text(find.task_id)),)
+            yield together(("ZREM", self._key(find.claimed), self._text(find.task_id)), own=1)
         if shape.leaves_entry:
-            yield from removed(self._key(find.stream), self._text(find.entry_id))
+            for command in removed(self._key(find.stream), self._text(find.entry_id)):
+                yield together(command, own=1)
         if shape.leaves_letter:
             yield (("XDEL", self._key(find.dead_letters), self._text(find.letter_id)),)
 

@@ -33,26 +33,32 @@ class Answered(IntEnum):
     STOPPED = 5
 
 
-Argument: TypeAlias = str | int | tuple[str, str] | tuple[str, int] | tuple[str]
+Argument: TypeAlias = str | int | tuple[str, str] | tuple[str]
 """Text that belongs to the form, the number of one of the act's keys or texts, or what the script finds out."""
 
 Command: TypeAlias = tuple[Argument, ...]
 Count: TypeAlias = tuple[str, int]
 """A command that counts what is in a key, and the number of that key."""
 Guard: TypeAlias = tuple[Any, ...]
-Step: TypeAlias = tuple[Command] | tuple[Command, Guard]
+Step: TypeAlias = tuple[Command] | tuple[Command, Guard] | tuple[Command, int]
 
 Item = TypeVar("Item")
 
-_HEAD: Final = 4
-"""How many members of an act come before its keys: its form, length, version and token."""
-
-_FIRST_NAMED: Final = 9
+_FIRST_NAMED: Final = 12
 """The place in a form of the first member that others name; its head is before it."""
 
-_NOTHING: Final = (0, 0)
-"""The first and the last place of nothing."""
+_SPARE: Final = _FIRST_NAMED - 1
+"""The place in a form of what no command names."""
 
+_AMONG: Final = -1
+"""Stands for the limit in a guard that has none."""
+
+_JUST_RUN: Final = -1
+"""Stands for the number of words that are each act's own in a step that is not to be run twice."""
+
+_REPLY: Final = (0, 0, 0)
+_NO_COMMAND: Final = (-1, 0, 0)
+"""Stand for the places of a command where the first reply is read, or nothing."""
 _SHORT: Final = 15
 _MEDIUM: Final = 65_535
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -69,7 +75,7 @@ TOKENS: Final = ("tokens",)
 TOKEN: Final = 0
 """The number that stands for the token of the act."""
 
-FIRST_REPLY: Final = ("reply", 1)
+FIRST_REPLY: Final = ("reply",)
 """Stands for the reply of the act's first step."""
 
 
@@ -81,6 +87,19 @@ def among(texts: Sequence[str | int], command: Command) -> Guard:
 def below(limit: int, counts: Sequence[Count], *, unless: Command | None = None) -> Guard:
     """Require that *counts* add up to less than *limit*; that *unless* reads 1 excuses."""
     return ("below", limit, tuple(counts), *(() if unless is None else (unless,)))
+
+
+def together(command: Command, *, own: int) -> Step:
+    """Run a command once for all acts of a call, when these are made, with the last *own* words of each act.
+
+    The words before them are the same in all acts whose steps have this command and key. It is no act's first step.
+    """
+    return (command, own)
+
+
+def unless_just_run(command: Command) -> Step:
+    """Run a command unless it was run for the act before, which had the same word behind the key."""
+    return (command, _JUST_RUN)
 
 
 class Written:
@@ -151,21 +170,19 @@ class Envelope:
         token: str = "",
     ) -> None:
         """Add one act; with a *record* it needs the *version* that this must hold, and the *token* it brings."""
-        form = written(record, len(self._act_keys), tuple(guards), tuple(steps))
+        form = written(record, (len(self._act_texts), len(self._act_keys)), tuple(guards), tuple(steps))
         self.put(form, keys=self._act_keys, texts=self._act_texts, version=version, token=token)
         self._act_keys, self._act_texts = {}, []
 
     def put(self, form: Written, *, keys: Iterable[str], texts: Sequence[str], version: str, token: str) -> None:
         """Add one act of a form that is written already, by its keys and texts in the order of their numbers."""
-        numbers = list(map(self._keys.__getitem__, keys))
-        length = _HEAD + len(numbers) + len(texts)
-        self._members += (self._forms[form], length, version, token, *numbers, *texts)
+        self._members += (self._forms[form], version, token, *texts, *map(self._keys.__getitem__, keys))
         self._count += 1
         self._bytes += len("".join(texts))
 
-    def arguments(self, names: bytes) -> list[Sent]:
-        """Return the script's arguments; *names* are the fields of a snapshot."""
-        return [_bare(self._members), names, TOKENS_REMEMBERED, *[form.text for form in self._forms]]
+    def arguments(self) -> list[Sent]:
+        """Return the script's arguments."""
+        return [_bare(self._members), TOKENS_REMEMBERED, *[form.text for form in self._forms]]
 
 
 def _bare(members: list[object]) -> bytes:
@@ -175,60 +192,86 @@ def _bare(members: list[object]) -> bytes:
 
 
 @lru_cache(maxsize=FORMS_KNOWN)
-def written(record: int, keys: int, guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> Written:
-    """Write a form for commit.lua: its commands, with the places that an act fills, and from where in the act."""
-    form = _Writing(keys)
-    required = list(chain.from_iterable(map(form.guard, guards)))
-    made = list(chain.from_iterable(form.step(*step) for step in steps))
-    touched = {form.place(word) for command, *_ in steps for word in command if isinstance(word, int) and word > 0}
-    parts = (form.keys, form.texts, sorted(touched), required, made)
+def written(record: int, counts: tuple[int, int], guards: tuple[Guard, ...], steps: tuple[Step, ...]) -> Written:
+    """Write a form for commit.lua: its commands, and where in them the *counts* of texts and keys of an act go."""
+    form = _Writing()
+    required = list[int](chain.from_iterable(map(form.guard, guards)))
+    made = list[int](chain.from_iterable(form.step(*step) for step in steps))
+    own = [command for command, *beside in steps if not beside or not isinstance(beside[0], int)]
+    touched = {form.place(word) for command in own for word in command if isinstance(word, int) and word > 0}
+    texts = [form.place(-number) for number in range(counts[0] + 1)]
+    keys = [form.place(number + 1) for number in range(counts[1])]
+    parts = (texts, keys, form.copies(), sorted(touched), form.asked, required, made)
     begins = accumulate([len(part) for part in parts], initial=_FIRST_NAMED + len(form.named))
-    head = [form.place(record) if record else 0, *begins, False]
+    head = (form.place(record) if record else 0, *begins, False, "")
     return Written(_bare([*head, *form.named, *chain.from_iterable(parts)]))
 
 
 class _Writing:
-    """What a form that is being written names, and what an act fills in there."""
+    """What a form that is being written names, and where in it stands what is an act's own."""
 
-    def __init__(self, count_of_keys: int) -> None:
+    def __init__(self) -> None:
         self.named: list[object] = []
-        self.keys: list[int] = []
-        self.texts: list[int] = []
-        self._count_of_keys = count_of_keys
+        self.asked: list[int] = []
+        self._places: Final[defaultdict[int, list[int]]] = defaultdict(list)
+        self._names: Final[set[object]] = set()
 
     def place(self, number: int) -> int:
-        """Return where in an act the key or text of a number stands."""
-        if number == TOKEN:
-            return _HEAD
-        return _HEAD + (number if number > 0 else self._count_of_keys - number)
+        """Return the first place of the key or text of a number."""
+        return self._places[number][0] if number in self._places else _SPARE
 
-    def step(self, command: Command, *own: Guard) -> tuple[object, ...]:
-        """Write a step, with its own guard if it has one."""
-        return (*self._command(command), self._name(self.guard(*own))[0] if own else 0)
+    def copies(self) -> list[int]:
+        """Return each further place of a key or text, and its first one."""
+        return [at for first, *further in self._places.values() for place in further for at in (place, first)]
 
-    def guard(self, guard: Guard) -> tuple[object, ...]:
+    def step(self, command: Command, beside: Guard | int | None = None) -> tuple[int, ...]:
+        """Write a step, with its own guard if it has one, and what of it is shared."""
+        words = self._command(command)
+        self._ask(*words)
+        if beside is None:
+            return (*words, 0, 0)
+        if isinstance(beside, int):
+            _, last, _ = words
+            return (*words, 0, -self._name([""])[0] if beside == _JUST_RUN else last + 1 - beside)
+        guard = self.guard(beside)
+        # it is read between the writes
+        self._ask(*guard[-len(words) :])
+        return (*words, self._name(guard)[0], 0)
+
+    def guard(self, guard: Guard) -> tuple[int, ...]:
         """Write what a guard reads, and what is to be found."""
         kind, bound, reads, *excuse = guard
         if kind == "below":
-            counts = self._name([word for name, key in reads for word in (name, self.place(key))])
-            return (kind, *counts, bound, *(self._command(*excuse) if excuse else (-1, -1, *_NOTHING)))
-        texts = self._name([text if isinstance(text, str) else self.place(text) for text in bound])
-        return (kind, *texts, 0, *self._command(*reads))
+            counts = self._words([word for count in reads for word in count])
+            return (bound, *counts, *(self._command(*excuse) if excuse else _NO_COMMAND))
+        return (_AMONG, *self._words(bound), *self._command(*reads))
 
-    def _command(self, command: Command) -> tuple[object, ...]:
-        """Name its words; return where they are, and what the script finds for some of them."""
-        if command[0] == FIRST_REPLY[0]:
-            return (0, command[1], *_NOTHING)
-        first, last = self._name([word if isinstance(word, str) else "" for word in command])
-        found = list[object]()
-        for at, word in enumerate(command, first):
-            if isinstance(word, tuple):
-                found += (at, word[0], word[1] if len(word) > 1 else 0)
-            elif isinstance(word, int) and word > 0:
-                self.keys += (at, self.place(word))
-            elif isinstance(word, int):
-                self.texts += (at, self.place(word))
-        return (first, last, *(self._name(found) if found else _NOTHING))
+    def _ask(self, first: int, last: int, _: int) -> None:
+        """Have the server asked for the command in these places, and its next two words, once a form."""
+        if first > 0 and self.named[first - _FIRST_NAMED] not in self._names:
+            self._names.add(self.named[first - _FIRST_NAMED])
+            self.asked += (first, min(last, first + 2))
+
+    def _command(self, command: Command) -> tuple[int, int, int]:
+        """Name its words; return where they are, and where it is told what the script finds for some of them."""
+        if command == FIRST_REPLY:
+            return _REPLY
+        first, last = self._words(command)
+        found = [(at, *word) for at, word in enumerate(command, first) if isinstance(word, tuple)]
+        if not found:
+            return first, last, 0
+        members = [member for at, kind, *which in found for member in (at, kind, *(which or [""]))]
+        at = _FIRST_NAMED + len(self.named)
+        self._name([at + len(members), *members])
+        return first, last, at
+
+    def _words(self, words: Sequence[Argument]) -> tuple[int, int]:
+        """Name words, with room for what is an act's own or is found."""
+        first, last = self._name([word if isinstance(word, str) else "" for word in words])
+        for at, word in enumerate(words, first):
+            if isinstance(word, int):
+                self._places[word].append(at)
+        return first, last
 
     def _name(self, members: Sequence[object]) -> tuple[int, int]:
         """Put members where they can be named; return the first and the last place."""

@@ -86,7 +86,8 @@ class Blank(Generic[Act]):
         self, guards: Sequence[tuple[Meaning, Guard]], *, steps: Iterable[Step], record: int, needs_memory: bool
     ) -> "Form[Act, Meaning]":
         """Return what was described; each guard comes with its meaning, *record* is the number of a key."""
-        text = written(record, self._keys.count, tuple([guard for _, guard in guards]), tuple(steps))
+        counts = (self._texts.count, self._keys.count)
+        text = written(record, counts, tuple([guard for _, guard in guards]), tuple(steps))
         meanings = tuple([meaning for meaning, _ in guards])
         return Form(text, meanings=meanings, needs_memory=needs_memory, keys=self._keys, texts=self._texts)
 

@@ -6,7 +6,6 @@ from typing import Final, TypeVar
 from msgspec import Struct, msgpack
 
 from dtq.adapters.redis.client import WRONG_TYPE, Client, Reply, rejection, with_our_errors
-from dtq.adapters.redis.codec import SNAPSHOT_NAMES
 from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
 from dtq.adapters.redis.keys import Keyspace
 from dtq.adapters.redis.scripts import ADMIT, COMMIT, RUN, Scripts
@@ -36,10 +35,7 @@ class Link(Struct, frozen=True, kw_only=True):
     async def send(self, envelope: Envelope) -> Sequence[Reply]:
         """Have the acts made, and return one answer of commit.lua each."""
         wanted = ADMIT if envelope.needs_memory else COMMIT
-        answers: Sequence[Reply] = await self.scripts.run(
-            wanted, keys=envelope.keys, arguments=envelope.arguments(SNAPSHOT_NAMES)
-        )
-        return answers
+        return await self.scripts.run(wanted, keys=envelope.keys, arguments=envelope.arguments())
 
     async def act(self, add: Callable[[Envelope], None]) -> str | None:
         """Have one act on no task made; return its first reply, None where a guard refused.

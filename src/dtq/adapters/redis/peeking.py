@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from dtq.adapters.redis.codec import NO_NAMES, SNAPSHOT_NAMES, Values
+from dtq.adapters.redis.codec import Values
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.scripts import PEEK
 from dtq.adapters.redis.store import readable
@@ -50,12 +50,11 @@ async def peek(
     """Return up to *limit* entries, range by range."""
     if not ranges or limit <= 0:
         return ()
-    names = SNAPSHOT_NAMES if records else NO_NAMES
     bounds = [bound for one in ranges for bound in (one.begin, one.end)]
     seen = await link.scripts.run(
         PEEK,
         keys=[one.stream for one in ranges],
-        arguments=(direction, limit, link.keys.task_prefix, names, *bounds),
+        arguments=(direction, limit, link.keys.task_prefix, "1" if records else "", *bounds),
     )
     return [
         Peeked(

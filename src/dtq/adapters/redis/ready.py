@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from dtq.adapters.redis.client import Argument, Rejected, Reply
-from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT_NAMES, UnreadableRecord, is_set, task_of
+from dtq.adapters.redis.codec import PAYLOAD, UnreadableRecord, is_set, task_of
 from dtq.adapters.redis.envelope import FIRST_REPLY, MAX_ACTS, MAX_BYTES, Envelope, among
 from dtq.adapters.redis.guards import ONE, has_version, is_owned, stands
 from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
@@ -21,9 +21,10 @@ from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.unseen import NOTHING_OFFERED, Offered
 from dtq.adapters.redis.wire import pairs
+from dtq.domain.change import Change
 from dtq.domain.entry import malformed_fields
 from dtq.domain.events import EventType, task_event
-from dtq.domain.task import EntryId, QueueName, Receipt, Version, WorkerId
+from dtq.domain.task import EntryId, QueueName, Receipt, Task, Version, WorkerId
 from dtq.ports.broker import Delivery, Fetch, HeldLease, LeaseReport, UnreadableEntry
 
 BITE: Final = 8
@@ -31,6 +32,10 @@ BITE: Final = 8
 
 PAGE: Final = 500
 """How many pending entries are listed in one trip."""
+
+_VALUES: Final = len(NAMES)
+_WHOLE: Final = 3
+"""In how many members fetch.lua tells all of an entry and its record; with a short look they are more."""
 
 HANDED_BACK: Final = timedelta(days=30)
 """How long an entry that was handed back seems to have been idle: longer than any visibility timeout."""
@@ -61,7 +66,6 @@ class Sweep(Struct, frozen=True, kw_only=True):
             MAX_BYTES,
             self.queue,
             names.task_prefix,
-            SNAPSHOT_NAMES,
             _held_by_band(self.queue, self.held),
             *SHORT_LOOK,
             *(NOTHING_OFFERED if self.offered is None else self.offered.arguments()),
@@ -74,15 +78,15 @@ async def fetch(link: Link, sweep: Sweep) -> Fetch:
     return fetched(link, sweep, found)
 
 
-def fetched(link: Link, sweep: Sweep, found: Reply) -> Fetch:
+def fetched(link: Link, sweep: Sweep, found: Sequence[Reply]) -> Fetch:
     """Read what fetch.lua has found."""
-    paused, entries, faults = found
+    paused, faults, *entries = found
     deliveries, unreadable = _read(sweep, entries)
     return Fetch(
         deliveries=deliveries,
         now=link.clock.now(),
         paused=paused == 1,
-        faults=[f"p{BANDS[band - 1]}: {reason}" for band, reason in faults],
+        faults=[f"p{BANDS[band - 1]}: {reason}" for band, reason in faults or ()],
         unreadable=unreadable,
     )
 
@@ -95,23 +99,30 @@ def _fetched_keys(keys: Keyspace, queue: QueueName) -> tuple[str, ...]:
 def _read(sweep: Sweep, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], Sequence[UnreadableEntry]]:
     deliveries: list[Delivery] = []
     unreadable: list[UnreadableEntry] = []
-    queue, worker, offered = sweep.queue, sweep.worker, sweep.offered
-    for band, entry_id, entry, values, marked, offer in entries:
-        receipt = Receipt(queue, BANDS[band - 1], entry_id)
+    for band, entry_id, *found in entries:
+        receipt = Receipt(sweep.queue, BANDS[band - 1], entry_id)
+        is_marked, start = False, None
         try:
-            if len(entry) == len(NAMES):
+            if len(found) > _WHOLE:
+                entry = found[:_VALUES]
                 fields = dict(zip(NAMES, entry, strict=True))
-                task = waiting_task(values, entry, entry_id=entry_id)
+                task = waiting_task(found[_VALUES:-1], entry, entry_id=entry_id)
+                start = _start(sweep, task, receipt=receipt, number=found[-1])
             else:
-                fields = pairs(entry)
+                entry, values, marked = found
+                fields, is_marked = pairs(entry), marked == 1
                 task = task_of(values, task_id=fields.get("task_id", ""), payload=fields.get(PAYLOAD))
         except UnreadableRecord as error:
             unreadable.append(UnreadableEntry(receipt, str(error)))
         else:
-            start = None if offered is None else offered.made(task, receipt=receipt, worker=worker, number=offer)
-            one = Delivery(receipt=receipt, fields=fields, task=task, cancelled=marked == 1, started=start)
-            deliveries.append(one)
+            deliveries.append(Delivery(receipt=receipt, fields=fields, task=task, cancelled=is_marked, started=start))
     return deliveries, unreadable
+
+
+def _start(sweep: Sweep, task: Task | None, *, receipt: Receipt, number: int) -> Change | None:
+    if sweep.offered is None:
+        return None
+    return sweep.offered.made(task, receipt=receipt, worker=sweep.worker, number=number)
 
 
 async def wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dtq.adapters.redis.codec import SNAPSHOT_NAMES
 from dtq.adapters.redis.envelope import Envelope, among
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.scripts import TAKE_DUE
@@ -18,7 +17,7 @@ async def take_due(link: Link, *, now: datetime, leader: LeaseToken, limit: int)
     taken = await link.scripts.run(
         TAKE_DUE,
         keys=(keys.lock, keys.schedule, keys.claimed),
-        arguments=(leader, milliseconds(now), limit, keys.task_prefix, SNAPSHOT_NAMES),
+        arguments=(leader, milliseconds(now), limit, keys.task_prefix),
     )
     return [readable(values, task_id=task_id) or TaskId(task_id) for task_id, values in taken]
 

@@ -9,6 +9,11 @@ from msgspec import Struct
 
 from dtq.adapters.redis.client import Argument, Client, Rejected, Reply
 from dtq.adapters.redis.clock import RedisClock
+from dtq.adapters.redis.codec import SNAPSHOT
+from dtq.adapters.redis.shortened import NAMES
+
+_WRITTEN_OUT: Final = {"the fields of a snapshot": SNAPSHOT, "the fields of an entry": NAMES}
+"""What stands for lists of names in the scripts: each that is sent, or read from a list, costs the server more."""
 
 
 class Script(Struct, frozen=True, kw_only=True):
@@ -32,7 +37,10 @@ def _shipped(name: str, *, allow_oom: bool, called: str = "", uses: Sequence[str
 
 
 def _text(name: str) -> str:
-    return files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
+    text = files("dtq.adapters.redis").joinpath("lua", f"{name}.lua").read_text("utf-8")
+    for placeholder, fields in _WRITTEN_OUT.items():
+        text = text.replace(f"'{placeholder}'", ", ".join([f"'{field}'" for field in fields]))
+    return text
 
 
 COMMIT: Final = _shipped("commit", allow_oom=True)
@@ -63,7 +71,7 @@ class Scripts:
         for known in ALL:
             await self._client.call("SCRIPT", "LOAD", known.text)
 
-    async def run(self, wanted: Script, *, keys: Sequence[str], arguments: Sequence[Argument]) -> Reply:
+    async def run(self, wanted: Script, *, keys: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Reply]:
         """Run a script and return its reply, the leading time taken off."""
         command = ("EVALSHA", wanted.digest, len(keys), *keys, *arguments)
         sent = self._clock.monotonic()
@@ -76,7 +84,8 @@ class Scripts:
             await self._client.call("SCRIPT", "LOAD", wanted.text)
             sent = self._clock.monotonic()
             reply = await self._client.call(*command)
-        seconds, microseconds, body = reply
+        body: list[Reply]
+        seconds, microseconds, *body = reply
         received = self._clock.monotonic()
         self._clock.learn(int(seconds) + int(microseconds) / 1e6, sent=sent, received=received)
         return body

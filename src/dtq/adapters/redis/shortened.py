@@ -25,8 +25,8 @@ _STATUS, _ATTEMPT = UNSTARTED
 NAMES: Final = (*FIELDS, PAYLOAD)
 """The names of the fields of an entry, which one with a shortened record comes without."""
 
-SHORT_LOOK: Final = (_STATUS.value, str(_ATTEMPT), " ".join(NAMES))
-"""What fetch.lua compares records and entries with, beside each other."""
+SHORT_LOOK: Final = (_STATUS.value, str(_ATTEMPT))
+"""What fetch.lua compares records with, beside their entries."""
 
 _TOLD: Final = ("version", "created_at", "available_at", "metadata", "ttl_at")
 
@@ -60,7 +60,7 @@ def waiting_task(told: Sequence[Any], entry: Sequence[Any], *, entry_id: str) ->
     except SPOILED:
         pass
     # what is wrong is said by who reads whole records
-    status, attempt, _ = SHORT_LOOK
+    status, attempt = SHORT_LOOK
     found = dict(zip(NAMES, entry, strict=True)) | dict(zip(_TOLD, told, strict=True))
     found |= {"entry_id": entry_id, "status": status, "attempt": attempt}
     return task_of([found.get(name) for name in SNAPSHOT], task_id=found["task_id"], payload=found[PAYLOAD])

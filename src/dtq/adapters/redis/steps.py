@@ -31,10 +31,10 @@ def published(channel: int, event: int) -> Command:
     return ("PUBLISH", channel, event)
 
 
-def removed(stream: int, entry_id: int) -> Iterator[Step]:
+def removed(stream: int, entry_id: int) -> Iterator[Command]:
     """Delete an entry, then acknowledge it: a pending id without its entry heals itself, the reverse is lost."""
-    yield (("XDEL", stream, entry_id),)
-    yield (("XACK", stream, GROUP, entry_id),)
+    yield ("XDEL", stream, entry_id)
+    yield ("XACK", stream, GROUP, entry_id)
 
 
 class Writer:
@@ -64,4 +64,5 @@ class Writer:
     def remove(self, receipt: Receipt) -> Iterator[Step]:
         """Take an entry out of its stream, and from whoever has read it."""
         stream = self._envelope.key(self._keys.stream(receipt.queue, receipt.priority))
-        return removed(stream, self._envelope.text(receipt.entry_id))
+        for command in removed(stream, self._envelope.text(receipt.entry_id)):
+            yield (command,)

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from dtq.adapters.redis import ready, store
 from dtq.adapters.redis.client import MAX_REASON, Reply
-from dtq.adapters.redis.codec import SNAPSHOT_NAMES
 from dtq.adapters.redis.description import Forms
 from dtq.adapters.redis.envelope import Envelope
 from dtq.adapters.redis.link import Link
@@ -27,15 +26,16 @@ async def fetch_after(link: Link, forms: Forms, changes: Sequence[Change], sweep
     answers: Sequence[CommitAnswer] = store.understood(replies, acts)
     if isinstance(found, str):
         return Fetch(deliveries=(), now=link.clock.now(), faults=[clean(found, limit=MAX_REASON)], answers=answers)
-    return replace(ready.fetched(link, sweep, found), answers=answers)
+    _, _, *taken = found
+    return replace(ready.fetched(link, sweep, taken), answers=answers)
 
 
 async def _called(link: Link, envelope: Envelope, sweep: ready.Sweep) -> tuple[Sequence[Reply], Reply]:
     keys, arguments = sweep.keys(link.keys), sweep.arguments(link.keys)
-    replies, found = await link.scripts.run(
+    *replies, found = await link.scripts.run(
         TURN,
         keys=(*keys, *envelope.keys),
-        arguments=(len(keys), len(arguments), *arguments, *envelope.arguments(SNAPSHOT_NAMES)),
+        arguments=(len(keys), len(arguments), *arguments, *envelope.arguments()),
     )
     return replies, found
 

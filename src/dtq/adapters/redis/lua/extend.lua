@@ -7,7 +7,7 @@
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
 local group, worker = ARGV[1], ARGV[2]
-local reports = {}
+local reports = {now[1], now[2]}
 
 -- What spoils one lease must not cost its neighbors theirs. What this user may not do says nothing of any lease.
 local function try(...)
@@ -24,9 +24,9 @@ for number = 1, #KEYS / 2 do
   if stored[1] == lease then
     -- JUSTID: the body is not wanted, and an extension is no delivery. The group may be lost: the lease still counts.
     try('XCLAIM', stream, group, worker, 0, id, 'JUSTID')
-    reports[number] = {1, stored[2] or ''}
+    reports[number + 2] = {1, stored[2] or ''}
   else
-    reports[number] = {0, ''}
+    reports[number + 2] = {0, ''}
   end
 end
-return {now[1], now[2], reports}
+return reports

@@ -4,17 +4,17 @@
 -- ARGV[1]  group, [2] worker, [3] how many entries, [4] idle milliseconds from which entries are reaped ('' none),
 -- ARGV[5]  entries of one bite, [6] bytes after which no further bite is taken, [7] queue,
 -- ARGV[8]  what the key of a task's record begins with,
--- ARGV[9]  the fields of a snapshot (msgpack), [10] ids that the worker holds already, one list a band (msgpack), '' none,
--- ARGV[11] the status and [12] the attempts of a task that waits for its first start,
--- ARGV[13] the names of the fields of an entry, in their order
--- ARGV[14] offers: lease, token, .. (msgpack), '' none, [15] their moment, in milliseconds and [16] as events have it,
--- ARGV[17] how the start of a task is made (msgpack), a list of commands: words, then for some of them the place and the
---          pieces, where numbers stand for the values of the task; [18] the lifetime of its record beside its timeout, in
---          milliseconds, [19] how many tokens a record remembers
--- Reply    seconds, microseconds, {paused, entries, faults}: an entry is {band, id, fields, snapshot, marked, offer},
---          with the reason in place of a snapshot that cannot be had; marks are read only where there is no record. Where
---          the short look is enough, fields are the entry's values alone, and of the snapshot comes what they do not say;
---          if the task was started, offer is the number of the one that served. A fault is {band, reason}. A band that
+-- ARGV[9]  ids that the worker holds already, one list a band (msgpack), '' none,
+-- ARGV[10] the status and [11] the attempts of a task that waits for its first start,
+-- ARGV[12] offers: lease, token, .. (msgpack), '' none, [13] their moment, in milliseconds and [14] as events have it,
+-- ARGV[15] how the start of a task is made (msgpack), a list of commands: words, then for some of them the place and the
+--          pieces, where numbers stand for the values of the task; [16] the lifetime of its record beside its timeout, in
+--          milliseconds, [17] how many tokens a record remembers
+-- Reply    seconds, microseconds, paused, faults if there are any, and the entries: each is {band, id, fields, snapshot,
+--          marked}, with the reason in place of a snapshot that cannot be had; marks are read only where there is no
+--          record. Where the short look is enough, it is {band, id, the entry's values.., what the snapshot says beside
+--          them.., offer}: each list in a reply costs the server as much as ten texts. Offer is the number of the one that
+--          the task was started by, 0 where it was not. A fault is {band, reason}. A band that
 --          fails leaves what the others gave.
 
 -- Asked first: where the time may not be told, nothing is done either.
@@ -22,10 +22,13 @@ local now = redis.call('TIME')
 local call, try = redis.call, redis.pcall
 local group, worker, room, idle = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local bite, budget, queue, prefix = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
-local held = ARGV[10] ~= '' and cmsgpack.unpack(ARGV[10])
+local held = ARGV[9] ~= '' and cmsgpack.unpack(ARGV[9])
 local bands = #KEYS - 3
-local entries, faults = {}, {}
-local offers, used, at, commands = ARGV[14] ~= '' and cmsgpack.unpack(ARGV[14]) or {}, 0, tonumber(ARGV[15]), nil
+local reply = {now[1], now[2], 0, false}
+local usual = {'the fields of an entry'}
+-- A number that is given to a command costs the server as much as the command.
+local numerals = {'1', '2', '3', '4', '5', '6', '7', '8'}
+local offers, used, at, commands = ARGV[12] ~= '' and cmsgpack.unpack(ARGV[12]) or {}, 0, tonumber(ARGV[13]), nil
 local find, unpack = string.find, unpack
 
 -- Answers nothing unless the record is that of a task that waits for its first start, and says what its entry says.
@@ -36,9 +39,9 @@ local function short_look(id, entry)
     'queue', 'task_type', 'max_attempts', 'priority', 'timeout_ms', 'idempotency_key', 'status', 'attempt', 'tokens')
   if found[6] == id and found[7] == entry[2] and found[8] == entry[4] and found[9] == entry[6] and found[10] == entry[10]
     and found[11] == entry[12] and found[12] == entry[14] and (found[13] or '') == entry[16]
-    and found[14] == ARGV[11] and found[15] == ARGV[12] and (found[1] or '') ~= '' and found[2] and found[3] and found[4]
+    and found[14] == ARGV[10] and found[15] == ARGV[11] and (found[1] or '') ~= '' and found[2] and found[3] and found[4]
     and try('HLEN', key) == 15 + (found[5] and 1 or 0) + (found[13] and 1 or 0) then
-    return {found[1], found[2], found[3], found[4], found[5]}, found[16]
+    return found
   end
 end
 
@@ -61,18 +64,18 @@ end
 
 -- Makes the start that the next offer has for a task, and returns its number, or 0 where it needs another look: where it
 -- may expire, is early, is not where its record has it, or is written in a way in which dtq writes none.
-local function start(band, entry, told, tokens)
-  local id, task_type, timeout, created, available = entry[2], entry[6], entry[14], told[2], told[3]
+local function start(band, entry, told)
+  local id, task_type, timeout, created, available, tokens = entry[2], entry[6], entry[14], told[2], told[3], told[16]
   if used == #offers or told[5] or entry[4] ~= queue or entry[12] ~= tostring(bands - band)
     or find(created .. available .. timeout, '%D') or find(id .. task_type, '[%c"\\]')
     or math.max(tonumber(created) or 1/0, tonumber(available) or 1/0) > at or not tonumber(timeout) or not tokens
-    or select(2, string.gsub(tokens, ' ', '')) > tonumber(ARGV[19]) - 2 then
+    or select(2, string.gsub(tokens, ' ', '')) > tonumber(ARGV[17]) - 2 then
     return 0
   end
   local lease, token = offers[used + 1], offers[used + 2]
-  local values = {id, task_type, lease, token, ARGV[15], ARGV[16], token .. ' ' .. tokens,
-    string.format('%.0f', tonumber(ARGV[18]) + tonumber(timeout)), worker, queue}
-  commands = commands or cmsgpack.unpack(ARGV[17])
+  local values = {id, task_type, lease, token, ARGV[13], ARGV[14], token .. ' ' .. tokens,
+    string.format('%.0f', tonumber(ARGV[16]) + tonumber(timeout)), worker, queue}
+  commands = commands or cmsgpack.unpack(ARGV[15])
   for i = 1, #commands do
     local words = fill(commands[i], values)
     -- a step that may not be made is found before the first one: all of them go another way then
@@ -88,20 +91,20 @@ end
 
 -- Whoever adds an entry by hand may give it other fields, or the same in another order.
 local function is_usual(entry)
-  return #entry == 18 and entry[1] .. ' ' .. entry[3] .. ' ' .. entry[5] .. ' ' .. entry[7] .. ' ' .. entry[9] .. ' '
-    .. entry[11] .. ' ' .. entry[13] .. ' ' .. entry[15] .. ' ' .. entry[17] == ARGV[13]
+  for i = 1, 9 do
+    if entry[2 * i - 1] ~= usual[i] then return false end
+  end
+  return #entry == 18
 end
 
 local function add(band, entry)
   local id, fields = entry[1], entry[2]
   room = room - 1
-  local told, tokens
-  if is_usual(fields) then told, tokens = short_look(id, fields) end
+  local told = is_usual(fields) and short_look(id, fields)
   if told then
-    local payload = fields[18]
-    budget = budget - #payload
-    entries[#entries + 1] = {band, id, {fields[2], fields[4], fields[6], fields[8], fields[10], fields[12], fields[14],
-      fields[16], payload}, told, 0, start(band, fields, told, tokens)}
+    budget = budget - #fields[18]
+    reply[#reply + 1] = {band, id, fields[2], fields[4], fields[6], fields[8], fields[10], fields[12], fields[14],
+      fields[16], fields[18], told[1], told[2], told[3], told[4], told[5], start(band, fields, told)}
     return
   end
   local task_id = ''
@@ -110,11 +113,11 @@ local function add(band, entry)
     budget = budget - #fields[i]
   end
   -- a key of another type spoils its own entry only: the reason stands where the snapshot would
-  local record = try('HMGET', prefix .. task_id, unpack(cmsgpack.unpack(ARGV[9])))
+  local record = try('HMGET', prefix .. task_id, 'the fields of a snapshot')
   record = record.err or record
   local is_gone = type(record) == 'table' and (record[1] or '') == ''
   local marked = is_gone and call('SISMEMBER', KEYS[bands + 2], task_id) or 0
-  entries[#entries + 1] = {band, id, fields, record, marked, 0}
+  reply[#reply + 1] = {band, id, fields, record, marked}
 end
 
 local function wanted()
@@ -149,7 +152,7 @@ end
 local function read(band, stream)
   local count = wanted()
   while count > 0 do
-    local found = call('XREADGROUP', 'GROUP', group, worker, 'COUNT', count, 'STREAMS', stream, '>')
+    local found = call('XREADGROUP', 'GROUP', group, worker, 'COUNT', numerals[count] or count, 'STREAMS', stream, '>')
     if not found then return end
     local taken = found[1][2]
     for i = 1, #taken do add(band, taken[i]) end
@@ -175,7 +178,7 @@ local function repair()
   for band = 1, bands do try('XGROUP', 'CREATE', KEYS[band], group, '0', 'MKSTREAM') end
 end
 
-if call('EXISTS', KEYS[bands + 1]) == 1 then return {now[1], now[2], {1, entries, faults}} end
+if call('EXISTS', KEYS[bands + 1]) == 1 then return {now[1], now[2], 1, false} end
 for band = 1, bands do
   if wanted() == 0 then break end
   -- Most bands are empty, which costs less to ask than to read. The last one is read all the same: who reads notices
@@ -186,7 +189,10 @@ for band = 1, bands do
       repair()
       swept, fault = pcall(sweep, band)
     end
-    if not swept then faults[#faults + 1] = {band, reason_of(fault)} end
+    if not swept then
+      reply[4] = reply[4] or {}
+      table.insert(reply[4], {band, reason_of(fault)})
+    end
   end
 end
-return {now[1], now[2], {0, entries, faults}}
+return reply

@@ -2,15 +2,16 @@
 --
 -- KEYS     streams
 -- ARGV[1]  XRANGE or XREVRANGE, [2] how many entries in all, [3] what the key of a task's record begins with,
--- ARGV[4]  the fields of a snapshot (msgpack; none: no record is read), then of each stream where to begin and to end
+-- ARGV[4]  1 if records are read, then of each stream where to begin and to end
 -- Reply    seconds, microseconds, and of each entry, stream by stream, {stream, id, task id, 1 if it has a payload,
 --          snapshot}
 
 -- Entries are read in bites, since the server holds their payloads meanwhile.
 
 local BITE = 16
-local direction, left, prefix, names = ARGV[1], tonumber(ARGV[2]), ARGV[3], cmsgpack.unpack(ARGV[4])
-local seen = {}
+local direction, left, prefix, looks = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
+local now = redis.call('TIME')
+local seen = {now[1], now[2]}
 
 local function see(number, entry)
   local task_id, has_payload = '', 0
@@ -19,7 +20,7 @@ local function see(number, entry)
     if entry[2][i] == 'payload' then has_payload = 1 end
   end
   -- a key of another type spoils its own entry only: the reason stands where the snapshot would
-  local record = #names > 0 and redis.pcall('HMGET', prefix .. task_id, unpack(names))
+  local record = looks and redis.pcall('HMGET', prefix .. task_id, 'the fields of a snapshot')
   seen[#seen + 1] = {number, entry[1], task_id, has_payload, record and record.err or record}
 end
 
@@ -34,5 +35,4 @@ for number = 1, #KEYS do
     begin = '(' .. found[#found][1]
   end
 end
-local now = redis.call('TIME')
-return {now[1], now[2], seen}
+return seen

@@ -6,12 +6,12 @@
 
 -- Asked first: where the time may not be told, nothing is done either.
 local now = redis.call('TIME')
-local replies = {}
+local replies = {now[1], now[2]}
 for number, command in ipairs(cmsgpack.unpack(ARGV[1])) do
   local words = {}
   for i, argument in ipairs(command) do
     words[i] = type(argument) == 'number' and KEYS[argument] or argument
   end
-  replies[number] = redis.pcall(unpack(words))
+  replies[number + 2] = redis.pcall(unpack(words))
 end
-return {now[1], now[2], replies}
+return replies

@@ -8,7 +8,7 @@
 local now = redis.call('TIME')
 local schedule, claims, head, middle = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local is_scheduled = cmsgpack.unpack(ARGV[3])
-local suspects = {}
+local suspects = {now[1], now[2]}
 
 -- What this user may not do says nothing of any task; what is wrong with a key is for the look that follows.
 local function try(...)
@@ -32,4 +32,4 @@ for number = 3, #KEYS do
   local record = try('HMGET', KEYS[number], 'status', 'queue', 'priority', 'entry_id', 'task_id')
   if not stands(record) then suspects[#suspects + 1] = number end
 end
-return {now[1], now[2], suspects}
+return suspects
