@@ -13,7 +13,7 @@ def a_job() -> Job:
 
 
 def test_an_entry_is_owned_until_its_attempt_is_recorded_and_no_longer() -> None:
-    in_flight, job = InFlight(capacity=1, on_change=lambda: None), a_job()
+    in_flight, job = InFlight(capacity=1, on_change=lambda: None, on_stuck=lambda: None), a_job()
     receipt = job.hold.lease.receipt
 
     in_flight.add(job)
@@ -27,7 +27,7 @@ def test_an_entry_is_owned_until_its_attempt_is_recorded_and_no_longer() -> None
 
 
 def test_a_worker_that_still_runs_something_is_not_stuck() -> None:
-    in_flight, first, second = InFlight(capacity=2, on_change=lambda: None), a_job(), a_job()
+    in_flight, first, second = InFlight(capacity=2, on_change=lambda: None, on_stuck=lambda: None), a_job(), a_job()
     in_flight.add(first)
     in_flight.add(second)
     found = {"both run": in_flight.is_stuck}
