@@ -30,6 +30,10 @@ def codes(body: dict[str, Any]) -> list[str]:
     return [*(reason["code"] for reason in body["reasons"]), f"next: {body['next']['code']}"]
 
 
+def beside_others(body: dict[str, Any]) -> list[str]:
+    return [one for one in codes(body) if one != "ahead"]
+
+
 def figures(body: dict[str, Any], code: str) -> dict[str, Any]:
     (found,) = [reason["figures"] for reason in body["reasons"] if reason["code"] == code]
     return dict(found)
@@ -89,12 +93,12 @@ def test_a_type_that_no_worker_knows(system: System, tmp_path: Path) -> None:
     (tmp_path / "other_types.py").write_text(OTHER_TYPES)
     stranger = system.worker({"DTQ_TASK_MODULES": "other_types"})
     system.command("queue", "pause", "default")
-    # the first one may be read by a worker that waits already, and handed back: then that is told too
+    # the first one may be read by a worker that waits already, and handed back: then it is not ahead of the second
     _, task_id = system.create(a_task("echo"), a_task("echo"))
 
-    assert ["paused", "no_worker_for_type", "next: resume"] == codes(explained(system, task_id))
+    assert ["paused", "no_worker_for_type", "next: resume"] == beside_others(explained(system, task_id))
     system.worker()
-    assert ["paused", "type_not_everywhere", "next: resume"] == codes(explained(system, task_id))
+    assert ["paused", "type_not_everywhere", "next: resume"] == beside_others(explained(system, task_id))
 
     stranger.terminate()
     stranger.exit_code(within=PLENTY_S)
