@@ -23,7 +23,7 @@ CEILINGS: Final[Mapping[str, Mapping[str, float]]] = {
     "submit": {"calls": 205, "trips": 1.0, "bytes": 2250, "commands": 21.0},
     "batch": {"calls": 100, "trips": 0.035, "bytes": 820, "commands": 10.5},
     # of a second in which a worker has nothing to do
-    "idle": {"calls": 950, "trips": 7.5, "bytes": 1850, "commands": 14.0},
+    "idle": {"calls": 950, "trips": 7.5, "bytes": 1550, "commands": 14.0},
 }
 
 
