@@ -26,7 +26,7 @@ class TickingClock(ManualClock):
 
 
 class CountedIds:
-    """Ids that a reader of a failing test can tell apart."""
+    """Ids that a reader of a failing test can tell apart, from those of the factories, too."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -38,10 +38,10 @@ class CountedIds:
         return WorkerId(f"worker-{next(self._numbers):08x}")
 
     def token(self) -> Version:
-        return Version(f"token-{next(self._numbers)}")
+        return Version(f"counted-token-{next(self._numbers)}")
 
     def lease(self) -> LeaseToken:
-        return LeaseToken(f"lease-{next(self._numbers)}")
+        return LeaseToken(f"counted-lease-{next(self._numbers)}")
 
 
 class MiddleChance:
