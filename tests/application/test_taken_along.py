@@ -8,12 +8,14 @@ import pytest
 
 from dtq.adapters.memory.clock import settle
 from dtq.application.group_commit import MAX_BATCH
+from dtq.application.handover import Hold
+from dtq.application.in_flight import InFlight, Job
 from dtq.domain.change import Change
 from dtq.domain.errors import BrokerUnavailable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 from dtq.ports.answers import CommitAnswer, Conflict
-from dtq.ports.broker import Fetch
+from dtq.ports.broker import Fetch, HeldLease
 from dtq.ports.workers import Signal, SignalKind
 from tests.application import handlers
 from tests.application.test_second_looks import calls_of
@@ -267,3 +269,21 @@ async def test_a_worker_that_may_take_no_work_records_the_ends_of_what_it_runs(w
     await world.settle()
 
     assert S.SUCCEEDED == await world.status(task_id)
+
+
+def test_the_slot_of_a_handler_that_goes_on_is_no_room_once_its_end_is_recorded() -> None:
+    slots = InFlight(capacity=2, on_change=lambda: None, on_stuck=lambda: None)
+    over, stuck = (a_job() for _ in range(2))
+    for job in (over, stuck):
+        slots.add(job)
+    slots.end(over)
+
+    assert (0, 1) == (slots.free, slots.free_without([over.lease, stuck.lease]))
+
+
+def a_job() -> Job:
+    task = a_task(status=S.RUNNING)
+    assert task.lease is not None
+    assert task.receipt is not None
+    lease = HeldLease(task_id=task.task_id, receipt=task.receipt, lease=task.lease)
+    return Job(task, hold=Hold(lease=lease, until=0.0))
