@@ -87,9 +87,6 @@ class Driver:
         assert [(one.lease, one.token) for one in starts][: len(used)] == [
             (change.after.lease, change.after.version) for change in used
         ]
-        for change in used:
-            self._settle(change, self.model.answer(change), Applied(change.after))
-            self.executions.append((worker, change.after))
 
     def _taken(self, worker: WorkerId, fetched: Fetch, *, limit: int, reap_idle: timedelta | None) -> None:
         expected = self.model.fetch(worker, limit=limit, reap_idle=reap_idle)
@@ -98,6 +95,10 @@ class Driver:
         for one in fetched.deliveries:
             task_id = self.model.entries[one.receipt].task_id
             assert self.model.tasks.get(task_id) == one.task
+            if one.started is not None:
+                # another entry of its task sees it started
+                self._settle(one.started, self.model.answer(one.started), Applied(one.started.after))
+                self.executions.append((worker, one.started.after))
         self.deliveries += [(worker, one) for one in fetched.deliveries]
 
     async def start(self, worker: WorkerId, delivery: Delivery, *, loses_reply: bool) -> None:
@@ -142,7 +143,8 @@ class Driver:
         )
         (answer,) = fetched.answers
         self._settle(change, expected, answer)
-        self._taken(worker, fetched, limit=limit - (expected is not Applied), reap_idle=None)
+        room = max(0, limit - (expected is not Applied))
+        self._taken(worker, fetched, limit=room, reap_idle=None)
 
     async def extend(self, worker: WorkerId, task: Task) -> None:
         stored, receipt = self.model.tasks.get(task.task_id), task.receipt

@@ -38,7 +38,7 @@ S = TaskStatus
 PLAIN: Final[Sequence[dict[str, Any]]] = [
     {},
     {"priority": 9, "max_attempts": 1, "timeout": seconds(3600)},
-    {"timeout": seconds(0.001), "task_type": "a.b:c-d_E9", "idempotency_key": 'k~!%"\\{'},
+    {"timeout": seconds(0.001), "task_type": "a.b:c-d_E9"},
     {"metadata": '{"note":"überall"}', "payload": '{"text":"é"}'},
 ]
 
@@ -146,6 +146,10 @@ async def expiring(harness: Harness) -> Task:
     return await submit(harness, ttl=seconds(60))
 
 
+async def keyed(harness: Harness) -> Task:
+    return await submit(harness, idempotency_key="key-1")
+
+
 async def retried(harness: Harness) -> Task:
     claimed = await claim(harness, await bring_to(harness, S.RETRYING, max_attempts=3))
     return await make(harness, promote(claimed, now=now(harness), token=a_token()))
@@ -185,6 +189,7 @@ async def ended(harness: Harness) -> Task:
 
 OTHERS: Final[Sequence[Callable[[Harness], Awaitable[Task]]]] = [
     expiring,
+    keyed,
     retried,
     lost_by_its_worker,
     to_be_cancelled,
@@ -256,9 +261,9 @@ async def test_an_entry_beside_the_tasks_own_starts_nothing(harness: Harness) ->
 
     fetched = await fetch(harness, offered)
 
-    assert {task.receipt: decided(task, offered), forged: None} == {
-        one.receipt: one.started for one in fetched.deliveries
-    }
+    change = decided(task, offered)
+    assert {task.receipt: change, forged: None} == {one.receipt: one.started for one in fetched.deliveries}
+    assert [task, change.after] == [one.task for one in fetched.deliveries]
 
 
 async def test_an_entry_in_another_priority_than_its_tasks_starts_nothing(harness: Harness) -> None:

@@ -44,6 +44,8 @@ class Case:
     """One task on its way: the call that a client waits for, if it is one, and what was answered so far."""
 
     key: str
+    is_keyless: bool = False
+    """Its task has no idempotency key."""
     task_id: str | None = None
     path: str = ""
     body: Mapping[str, object] = field(default_factory=dict)
@@ -149,11 +151,13 @@ class Ground:
 
     # clients
 
-    def submitted(self, task_type: str, *, key: str | None = None, **payload: Any) -> Case:
-        """Create a task directly, under an idempotency key of its own."""
+    def submitted(self, task_type: str, *, key: str | None = None, is_keyless: bool = False, **payload: Any) -> Case:
+        """Create a task directly, under an idempotency key of its own, or none."""
         case = self.new_case(key)
-        options = {name: payload.pop(name) for name in ("max_attempts", "delay_seconds", "metadata") if name in payload}
-        task = a_task(task_type, payload=payload, idempotency_key=case.key, timeout_ms=600_000, **options)
+        case.is_keyless = is_keyless
+        options = {name: payload.pop(name) for name in ("max_attempts", "delay_seconds") if name in payload}
+        key = None if is_keyless else case.key
+        task = a_task(task_type, payload=payload, idempotency_key=key, timeout_ms=600_000, **options)
         (case.task_id,) = self.system.create(task)
         return case
 

@@ -61,7 +61,7 @@ POINTS = (
     ),
     Point(
         name="read and start",
-        scene=scenes.RUN,
+        scene=scenes.RUN_KEYLESS,
         word=FETCH.digest.encode(),
         commands=_commands("exists xreadgroup"),
         is_single=True,
@@ -75,7 +75,7 @@ POINTS = (
     ),
     Point(
         name="read",
-        scene=scenes.RUN_EXPIRING,
+        scene=scenes.RUN,
         word=FETCH.digest.encode(),
         commands=_commands("exists xreadgroup"),
         is_single=True,
@@ -89,7 +89,7 @@ POINTS = (
     ),
     Point(
         name="start",
-        scene=scenes.RUN_EXPIRING,
+        scene=scenes.RUN,
         word=_STARTED,
         commands=_commands("xpending exists getrange set hset pexpire publish"),
         outcomes={

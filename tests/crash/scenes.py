@@ -113,7 +113,7 @@ CANCEL_DELAYED = Scene(lead=partial(_cancel_waiting, delay_seconds=600), is_aske
 CANCEL_RUNNING = Scene(lead=_cancel_running, is_asked=True)
 REQUEUE = Scene(lead=_requeue, is_asked=True)
 RUN = Scene(lead=_run)
-RUN_EXPIRING = Scene(lead=partial(_run, metadata='{"ttl_seconds": 86400}'))
+RUN_KEYLESS = Scene(lead=partial(_run, is_keyless=True))
 RUN_TWICE = Scene(lead=partial(_run, fails=1))
 RUN_IN_VAIN = Scene(lead=partial(_run, task_type="hopeless"))
 RUN_LONG = Scene(lead=_run_gated)

@@ -38,6 +38,7 @@ def test_what_merely_waits_for_its_first_start_is_started_as_if_it_were_seen(cha
         {"ttl_at": NOW + timedelta(days=1)},
         {"ttl_at": NOW},
         {"cancel_requested": True},
+        {"idempotency_key": "key"},
         {"attempt": 1},
         {"entry_id": EntryId("1-1")},
         {"entry_id": None},

@@ -240,6 +240,7 @@ def test_a_heartbeat_is_read_as_it_was_written(heartbeat: Heartbeat) -> None:
 @given(heartbeat=heartbeats, missing=st.integers(0, 12))
 def test_a_heartbeat_that_is_not_whole_is_none(heartbeat: Heartbeat, missing: int) -> None:
     fields = heartbeat_fields(heartbeat)
-    del fields[sorted(fields)[missing]]
+    # an earlier version of dtq has written none
+    del fields[sorted(fields.keys() - {"life"})[missing]]
 
     assert heartbeat_of(fields) is None

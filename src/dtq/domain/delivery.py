@@ -76,7 +76,9 @@ def start_unseen(task: Task, *, claim: Claim, now: datetime, token: Version) -> 
     """
     waits = (task.status, task.attempt) == UNSTARTED and task.receipt == claim.receipt
     may_end = task.cancel_requested or task.ttl_at is not None
-    if not waits or may_end or max(task.created_at, task.available_at) > now:
+    # an idempotency record follows its task, unless it is another's
+    is_alone = task.idempotency_key is None
+    if not waits or may_end or not is_alone or max(task.created_at, task.available_at) > now:
         return None
     return _run(task, claim=claim, now=now, token=token)
 

@@ -161,7 +161,8 @@ class WorkQueue(Protocol):
         below zero. Their answers come whatever the sweep meets: where none can be made, that is a fault.
 
         What is taken and merely waits for its first start is started by the next one of *offers* in the same step, as
-        by a commit of ``start_unseen``. Where that cannot be, or there is none left, it comes as it is.
+        by a commit of ``start_unseen``. Where that cannot be, or none is left, it comes as it is. Another entry of such
+        a task comes with the task as it is then.
         """
         ...
 

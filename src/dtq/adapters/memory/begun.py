@@ -16,7 +16,9 @@ def begin_all(state: State, deliveries: Sequence[Delivery], offers: Offers, *, w
     """Start what merely waits for its first start, each by the next offer."""
     found = []
     used = 0
-    for one in deliveries:
+    for delivery in deliveries:
+        # one that was started may have another entry among them
+        one = state.delivery(delivery.receipt, delivery.fields)
         begun = one if used == len(offers.starts) else _begin(state, one, offers, number=used, worker=worker)
         used += begun.started is not None
         found.append(begun)

@@ -63,10 +63,11 @@ local function fill(command, values)
 end
 
 -- Makes the start that the next offer has for a task, and returns its number, or 0 where it needs another look: where it
--- may expire, is early, is not where its record has it, or is written in a way in which dtq writes none.
+-- may expire, has an idempotency key, is early, is not where its record has it, or is written in a way in which dtq
+-- writes none.
 local function start(band, entry, told)
   local id, task_type, timeout, created, available, tokens = entry[2], entry[6], entry[14], told[2], told[3], told[16]
-  if used == #offers or told[5] or entry[4] ~= queue or entry[12] ~= tostring(bands - band)
+  if used == #offers or told[5] or entry[16] ~= '' or entry[4] ~= queue or entry[12] ~= tostring(bands - band)
     or find(created .. available .. timeout, '%D') or find(id .. task_type, '[%c"\\]')
     or math.max(tonumber(created) or 1/0, tonumber(available) or 1/0) > at or not tonumber(timeout) or not tokens
     or select(2, string.gsub(tokens, ' ', '')) > tonumber(ARGV[17]) - 2 then
