@@ -4,6 +4,8 @@ The first worker reads the entry and stalls before its start: the line to Redis 
 the moment the entry was read on waking, or once its task has been looked at too. The second reclaims the entry.
 """
 
+from collections.abc import Mapping
+
 import pytest
 
 from dtq.domain.status import TaskStatus
@@ -14,6 +16,10 @@ from tests.judged.waiting import wait_until
 from tests.servers.proxy import Proxy, Then, Trap
 
 WORD = "the-one-entry"
+PLAIN: Mapping[str, object] = {}
+KEYED: Mapping[str, object] = {"idempotency_key": "a key"}
+"""What a task has that no worker starts before it has looked at it (ADR 104)."""
+
 READINGS = pytest.mark.parametrize("readings", [1, 2], ids=["read", "read and looked at"])
 
 
@@ -22,13 +28,15 @@ def stalls(line: Proxy, *, times: int = 1) -> Trap:
     return line.trap(WORD.encode(), in_reply=True, times=times, then=Then.STALL)
 
 
-def stalled_first(system: System, line: Proxy, *, readings: int) -> tuple[Worker, TaskId]:
+def stalled_first(
+    system: System, line: Proxy, *, readings: int, fields: Mapping[str, object] = KEYED
+) -> tuple[Worker, TaskId]:
     """A worker that has read the entry and says nothing more, and the task of that entry."""
     stalled = stalls(line, times=readings)
     first = system.worker(QUICK | {"DTQ_REDIS_URL": line.url}, concurrency=1)
     # so that it reads the entry on waking, and looks at its task in a second step
     wait_until(lambda: blocked_reads(system) == 1, within=10, what="the first worker waits for work")
-    (task_id,) = system.create(a_gated_task(WORD))
+    (task_id,) = system.create({**a_gated_task(WORD), **fields})
     stalled.wait(10)
     assert [] == system.journal.starts(task_id)
     return first, task_id
@@ -54,10 +62,14 @@ def see_it_run_once(system: System, task_id: TaskId, *, by: Worker) -> None:
     assert [1] == system.journal.starts(task_id)
 
 
-@READINGS
-def test_the_second_holder_wakes_first_and_runs_it(system: System, readings: int) -> None:
+@pytest.mark.parametrize(
+    ("readings", "fields"),
+    [(1, PLAIN), (1, KEYED), (2, KEYED)],
+    ids=["read, and started by the next reading", "read", "read and looked at"],
+)
+def test_the_second_holder_wakes_first_and_runs_it(system: System, readings: int, fields: Mapping[str, object]) -> None:
     with Proxy(system.server.url) as line:
-        first, task_id = stalled_first(system, line, readings=readings)
+        first, task_id = stalled_first(system, line, readings=readings, fields=fields)
         second = system.worker(QUICK, concurrency=1)
         system.started(task_id)
 
