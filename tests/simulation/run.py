@@ -188,11 +188,16 @@ class System:
         )
 
     def _silent_workers(self) -> int:
-        """How many workers may be known because they ended without a word."""
-        said_goodbye = {one.who for one in self.history.exits if one.how in {"DRAINED", "WORK_LEFT"}}
+        """How many workers may be known because they ended without a word, or were heard of once more after it."""
+        history = self.history
+        ended = {one.who: one.at for one in history.exits if one.how in {"DRAINED", "WORK_LEFT"}}
         in_haste = {"drain_incomplete", "exiting_at_once"}
-        said_goodbye -= {notice.who for notice in self.history.notices if notice.what in in_haste}
+        said_goodbye = ended.keys() - {notice.who for notice in history.notices if notice.what in in_haste}
+        signs = [(call.who.removesuffix("b"), call.at) for call in history.calls if call.method == "announce"]
+        # a sign of life that was long under way
+        said_goodbye -= {who for who, at in signs if at > ended.get(who, at)}
         return sum(process.name not in said_goodbye for process in self._all)
+
 
 
 def run_seed(seed: int, *, mode: Mode = "within") -> History:
