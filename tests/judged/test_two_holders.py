@@ -17,7 +17,7 @@ from tests.servers.proxy import Proxy, Then, Trap
 
 WORD = "the-one-entry"
 PLAIN: Mapping[str, object] = {}
-KEYED: Mapping[str, object] = {"idempotency_key": "a key"}
+KEYED: Mapping[str, object] = {"idempotency_key": "a-key"}
 """What a task has that no worker starts before it has looked at it (ADR 104)."""
 
 READINGS = pytest.mark.parametrize("readings", [1, 2], ids=["read", "read and looked at"])
