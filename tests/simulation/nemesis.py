@@ -19,7 +19,7 @@ TRAPPED: Final = ("fetch", "fetch", "commit", "commit", "commit", "wait", "take_
 """The calls after which somebody may be hit at once."""
 ASKED: Final = ("create", "create", "create", "load", "commit", "pause")
 """The calls after which a client may be hit."""
-BEFORE_A_STEP: Final = ("fetch", "fetch", "take_due", "take_due", "load", "undelivered", "owned", "extend")
+BEFORE_A_STEP: Final = ("fetch", "fetch", "fetch", "take_due", "load", "undelivered", "owned", "extend")
 """The calls of which the answers are decided about; what is decided may be late."""
 DAY_S: Final = 86_400.0
 

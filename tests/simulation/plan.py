@@ -51,6 +51,8 @@ DISASTERS: Final = (
     "usurp",
     "trap_kill",
     "trap_leader",
+    "trap_leader",
+    "trap_leader",
     "trap_pause",
     "trap_pause",
     "trap_unanswered",
