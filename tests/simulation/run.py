@@ -199,7 +199,6 @@ class System:
         return sum(process.name not in said_goodbye for process in self._all)
 
 
-
 def run_seed(seed: int, *, mode: Mode = "within") -> History:
     """Run one seed. The same seed gives the same history, in whatever process."""
     plan = plan_of(seed, mode=mode)
