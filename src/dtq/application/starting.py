@@ -93,7 +93,7 @@ class Starting:
             self._open = {lease: offer for lease, offer in self._open.items() if lease not in running}
         else:
             self._open.clear()
-        self._run_unseen(begun)
+        self._tell_and_run(begun)
 
     async def start(self, deliveries: Sequence[Delivery]) -> None:
         """Decide about each delivery and make it so: all starts in one commit, what moved meanwhile in another.
@@ -119,9 +119,7 @@ class Starting:
         kept = {report.lease for report in reports if report.kept}
         started = [(one, change) for one, change in self._doubtful if one.lease in kept]
         self._doubtful = ()
-        self._observer.committed(*[change for _, change in started])
-        for one, change in started:
-            self._run(change.after, one.held(change.after))
+        self._tell_and_run([(change, change.after, one.receipt) for one, change in started])
         await self._resolve_offers(queue)
 
     async def _resolve_offers(self, queue: QueueName) -> None:
@@ -136,9 +134,9 @@ class Starting:
             change = None if task is None or task.lease is None else unseen_start(task, token=tokens[task.lease])
             if task is not None and change is not None:
                 begun.append((change, task, delivery.receipt))
-        self._run_unseen(begun)
+        self._tell_and_run(begun)
 
-    def _run_unseen(self, begun: Sequence[tuple[Change, Task, Receipt]]) -> None:
+    def _tell_and_run(self, begun: Sequence[tuple[Change, Task, Receipt]]) -> None:
         if begun:
             self._observer.committed(*[change for change, _, _ in begun])
         for _, task, receipt in begun:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change
+from dtq.domain.delivery import Claim, start_unseen
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import LeaseToken, QueueName, Receipt, Task, TaskId, Version, WorkerId
 from dtq.ports.answers import Admission, CommitAnswer, CreateAnswer
@@ -44,6 +45,12 @@ class Offers(Struct, frozen=True, kw_only=True):
 
     at: datetime
     starts: Sequence[Offer]
+
+    def start(self, task: Task, *, number: int, receipt: Receipt, worker: WorkerId) -> Change | None:
+        """Decide what the offer of this number, counted from 0, makes of a task; None where it starts nothing."""
+        offer = self.starts[number]
+        claim = Claim(worker=worker, lease=offer.lease, receipt=receipt)
+        return start_unseen(task, claim=claim, now=self.at, token=offer.token)
 
 
 class UnreadableEntry(Struct, frozen=True):

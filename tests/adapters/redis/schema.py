@@ -1,7 +1,7 @@
 """An adapter, and the server beneath it as any other client sees it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from dtq.adapters.redis.client import Client
 from dtq.adapters.redis.keys import Keyspace
@@ -11,6 +11,9 @@ from dtq.ports.backend import BackendOptions
 from tests.contract.harness import Harness
 from tests.contract.redis_harness import open_harness
 from tests.servers import RedisServer
+
+OpenOn = Callable[..., AbstractAsyncContextManager[Harness]]
+"""Opens a harness with given options on a given server."""
 
 UseUp = Callable[[str], Awaitable[None]]
 """Takes the last id of a stream that it is given."""
@@ -40,10 +43,10 @@ class Schema:
 
 
 @asynccontextmanager
-async def opened(server: RedisServer) -> AsyncIterator[Schema]:
-    """Open a schema of its own on a server."""
+async def opened(server: RedisServer, *, harnesses: OpenOn = open_harness) -> AsyncIterator[Schema]:
+    """Open a schema of its own on a server, with a harness of this kind."""
     options = BackendOptions()
     client = Client(server.url, timeout=options.call_timeout)
-    async with open_harness(options=options, server=server) as harness:
+    async with harnesses(options=options, server=server) as harness:
         yield Schema(harness, client)
     await client.close()

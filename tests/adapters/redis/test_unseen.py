@@ -6,13 +6,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from dtq.adapters.redis.client import Client
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import Task
 from dtq.ports.answers import TOKENS_REMEMBERED
-from dtq.ports.backend import BackendOptions
 from dtq.ports.broker import Fetch
-from tests.adapters.redis.schema import Schema
+from tests.adapters.redis.schema import Schema, opened
 from tests.contract.offering import decided, fetch, offers
 from tests.contract.redis_harness import open_restricted_harness
 from tests.contract.steps import commit, seconds, stored, submit, take
@@ -131,10 +129,8 @@ async def test_an_entry_of_the_same_id_in_another_queue_starts_nothing(schema: S
 
 @pytest.fixture
 async def user(redis_server: RedisServer) -> AsyncIterator[Schema]:
-    client = Client(redis_server.url, timeout=BackendOptions().call_timeout)
-    async with open_restricted_harness(options=BackendOptions(), server=redis_server) as harness:
-        yield Schema(harness, client)
-    await client.close()
+    async with opened(redis_server, harnesses=open_restricted_harness) as one:
+        yield one
 
 
 @pytest.mark.parametrize("rule", ["-hset", "-pexpire", "-publish", "resetchannels"])

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from dtq.adapters.memory.commit import commit
 from dtq.adapters.memory.state import State
-from dtq.domain.delivery import Claim, start_unseen
 from dtq.domain.task import LeaseToken, QueueName, WorkerId
 from dtq.ports.answers import Applied
 from dtq.ports.broker import Delivery, Offers
@@ -28,9 +27,7 @@ def begin_all(state: State, deliveries: Sequence[Delivery], offers: Offers, *, w
 def _begin(state: State, delivery: Delivery, offers: Offers, *, number: int, worker: WorkerId) -> Delivery:
     if delivery.task is None:
         return delivery
-    offer = offers.starts[number]
-    claim = Claim(worker=worker, lease=offer.lease, receipt=delivery.receipt)
-    change = start_unseen(delivery.task, claim=claim, now=offers.at, token=offer.token)
+    change = offers.start(delivery.task, number=number, receipt=delivery.receipt, worker=worker)
     if change is None or not isinstance(commit(state, change), Applied):
         return delivery
     return replace(delivery, started=change)

@@ -120,9 +120,9 @@ def _read(sweep: Sweep, entries: Iterable[Reply]) -> tuple[Sequence[Delivery], S
 
 
 def _start(sweep: Sweep, task: Task | None, *, receipt: Receipt, number: int) -> Change | None:
-    if sweep.offered is None:
+    if task is None or sweep.offered is None or number == 0:
         return None
-    return sweep.offered.made(task, receipt=receipt, worker=sweep.worker, number=number)
+    return sweep.offered.offers.start(task, number=number - 1, receipt=receipt, worker=sweep.worker)
 
 
 async def wait(link: Link, queue: QueueName, *, worker: WorkerId, timeout: timedelta) -> Sequence[Receipt]:

@@ -61,14 +61,6 @@ class Offered(Struct, frozen=True):
             TOKENS_REMEMBERED,
         )
 
-    def made(self, task: Task | None, *, receipt: Receipt, worker: WorkerId, number: int) -> Change | None:
-        """Return the start that the offer of this number has made; with 0 it is none."""
-        if task is None or number == 0:
-            return None
-        offer = self.offers.starts[number - 1]
-        claim = Claim(worker=worker, lease=offer.lease, receipt=receipt)
-        return start_unseen(task, claim=claim, now=self.offers.at, token=offer.token)
-
 
 NOTHING_OFFERED: Final = ("",) * 6
 """What is in place of these arguments where nothing is offered."""
