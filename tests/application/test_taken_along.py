@@ -66,7 +66,7 @@ async def test_it_is_recorded_by_the_fetch_that_takes_it_along() -> None:
     ward, _ = a_waiting_ward()
     ended, carrier = ward.end_many(2), Carrier()
 
-    fetched = await ward.settling.take_along(carrier.fetch)
+    fetched = await ward.settling.take_along(carrier.fetch, at_most=MAX_BATCH)
 
     assert ([2], [], ended) == ([len(taken) for taken in carrier.taken], ward.broker.sizes, ward.over)
     assert (2, 2, []) == (len(fetched.answers), ward.settling.tally.processed, ward.settling.leases)
@@ -87,7 +87,7 @@ async def test_a_fetch_takes_a_hundred_along_at_most() -> None:
     ward, _ = a_waiting_ward()
     ended, carrier = ward.end_many(MAX_BATCH + 1), Carrier()
 
-    await ward.settling.take_along(carrier.fetch)
+    await ward.settling.take_along(carrier.fetch, at_most=MAX_BATCH)
 
     assert ended[:MAX_BATCH] == ward.over
     assert [ended[MAX_BATCH].lease] == ward.settling.leases
@@ -98,7 +98,7 @@ async def test_what_has_moved_is_decided_again_and_goes_on_its_own() -> None:
     task = ward.end(a_task(status=S.RUNNING), a_fault())
     found = a_task(task_id=task.task_id, status=S.RUNNING, lease=task.lease, cancel_requested=True)
 
-    await ward.settling.take_along(Carrier(lambda _: Conflict(found)).fetch)
+    await ward.settling.take_along(Carrier(lambda _: Conflict(found)).fetch, at_most=MAX_BATCH)
     await settle()
 
     assert ([S.CANCELLED], [task]) == ([change.after.status for change in ward.broker.batches[0]], ward.over)
@@ -107,7 +107,7 @@ async def test_what_has_moved_is_decided_again_and_goes_on_its_own() -> None:
 
 async def test_what_ends_while_a_fetch_is_under_way_waits_for_no_other_one() -> None:
     ward, told = a_waiting_ward()
-    fetching = asyncio.create_task(ward.settling.take_along(never))
+    fetching = asyncio.create_task(ward.settling.take_along(never, at_most=MAX_BATCH))
     await settle()
 
     ended = ward.end_many(2)
@@ -125,7 +125,7 @@ async def test_where_the_fetch_is_not_answered_it_is_recorded_later() -> None:
         raise BrokerUnavailable("down")
 
     with pytest.raises(BrokerUnavailable):
-        await ward.settling.take_along(fail)
+        await ward.settling.take_along(fail, at_most=MAX_BATCH)
     assert [] == ward.settling.leases
     ward.settling.go()
     await ward.clock.advance(timedelta(seconds=1))
@@ -141,7 +141,7 @@ async def test_where_one_spoils_the_fetch_only_that_one_suffers() -> None:
     first, _, last = ward.end(a_task(status=S.RUNNING)), ward.end(bad), ward.end(a_task(status=S.RUNNING))
 
     with pytest.raises(ValueError, match="encoded"):
-        await ward.settling.take_along(Carrier(spoil).fetch)
+        await ward.settling.take_along(Carrier(spoil).fetch, at_most=MAX_BATCH)
     ward.settling.go()
     await settle()
 
@@ -153,7 +153,7 @@ async def test_where_the_fetch_is_stopped_it_is_recorded_on_its_own() -> None:
     ward, _ = a_waiting_ward()
     ended = ward.end_many(1)
 
-    fetching = asyncio.create_task(ward.settling.take_along(never))
+    fetching = asyncio.create_task(ward.settling.take_along(never, at_most=MAX_BATCH))
     await settle()
     fetching.cancel()
     ward.settling.go()
@@ -167,7 +167,7 @@ async def test_a_fetch_that_is_thrown_away_with_its_process_leaves_the_ends_alon
     ward, told = a_waiting_ward()
     ward.end_many(1)
 
-    fetching = ward.settling.take_along(never)
+    fetching = ward.settling.take_along(never, at_most=MAX_BATCH)
     fetching.send(None)
     fetching.close()
 
@@ -182,7 +182,7 @@ async def test_what_was_let_go_of_while_it_was_taken_along_is_told_of_to_nobody(
         ward.settling.drop()
         return await Carrier().fetch(changes)
 
-    await ward.settling.take_along(slowly)
+    await ward.settling.take_along(slowly, at_most=MAX_BATCH)
     assert ([], [], 1) == (ward.over, ward.notes.changes, len(told))
 
 

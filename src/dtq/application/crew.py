@@ -22,6 +22,7 @@ from dtq.application.set_aside import SetAside
 from dtq.application.settings import WorkerSettings
 from dtq.application.settling import Settling
 from dtq.application.starting import Starting
+from dtq.application.taking import Taking, TakingParts
 from dtq.application.tenure import Tenure
 from dtq.domain.change import Change
 from dtq.domain.errors import BrokerUnavailable
@@ -159,6 +160,22 @@ class Crew:
             observer=tools.observer,
             run=self.running.begin,
         )
+        taking = Taking(
+            TakingParts(
+                broker=tools.backend.broker,
+                in_flight=self.in_flight,
+                reaping=self.reaping,
+                starting=starting,
+                settling=self.settling,
+                hand_back=self.hand_back,
+                set_aside=self.set_aside,
+                stop=tools.stop,
+                clock=tools.backend.clock,
+                observer=tools.observer,
+            ),
+            queue=tools.settings.queue,
+            worker=tools.settings.worker_id,
+        )
         parts = PollParts(
             broker=tools.backend.broker,
             in_flight=self.in_flight,
@@ -166,12 +183,12 @@ class Crew:
             reaping=self.reaping,
             starting=starting,
             settling=self.settling,
+            taking=taking,
             hand_back=self.hand_back,
             set_aside=self.set_aside,
             tenure=tools.tenure,
             nudge=tools.nudge,
             stop=tools.stop,
-            clock=tools.backend.clock,
             observer=tools.observer,
         )
         return Poll(parts, queue=tools.settings.queue, worker=tools.settings.worker_id)

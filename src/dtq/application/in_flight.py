@@ -30,7 +30,7 @@ class InFlight:
     """
 
     def __init__(self, *, capacity: int, on_change: Callable[[], None], on_stuck: Callable[[], None]) -> None:
-        self._capacity = capacity
+        self.capacity: Final = capacity
         self._on_change = on_change
         self._on_stuck = on_stuck
         self._jobs: set[Job] = set()
@@ -42,7 +42,7 @@ class InFlight:
     @property
     def free(self) -> int:
         """How many slots are empty."""
-        return self._capacity - len(self._jobs)
+        return self.capacity - len(self._jobs)
 
     def free_without(self, leases: Iterable[LeaseToken]) -> int:
         """How many slots are empty once the attempts under *leases* are recorded."""

@@ -121,13 +121,13 @@ class Settling:
         self._on_wait = None
         self._begin()
 
-    async def take_along(self, send: Callable[[Sequence[Change]], Awaitable[Fetch]]) -> Fetch:
-        """Have what waits recorded by the request that *send* makes of it, and return what else that brought.
+    async def take_along(self, send: Callable[[Sequence[Change]], Awaitable[Fetch]], *, at_most: int) -> Fetch:
+        """Have *at_most* so much of what waits recorded by the request that *send* makes, and return what that brought.
 
-        What ends while it is under way goes on its own. Raises what *send* raises; then it is recorded later.
+        Raises what *send* raises; then it is recorded later.
         """
-        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-        self.go()
+        at_most = min(at_most, MAX_BATCH)
+        batch, self._waiting = self._waiting[:at_most], self._waiting[at_most:]
         decided = self._decide(batch)
         era = self._era
         try:

@@ -75,7 +75,7 @@ class Starting:
         self._ids = ids
         self._observer = observer
         self._run = run
-        self._doubtful: Sequence[tuple[_Start, Change]] = ()
+        self._doubtful: dict[LeaseToken, tuple[_Start, Change]] = {}
         self._open: dict[LeaseToken, Offer] = {}
 
     def offer(self, number: int) -> Offers:
@@ -84,15 +84,14 @@ class Starting:
         self._open |= {offer.lease: offer for offer in offers}
         return Offers(at=self._clock.now(), starts=offers)
 
-    def begin(self, fetched: Fetch) -> None:
+    def begin(self, fetched: Fetch, *, offered: Sequence[Offer]) -> None:
         """Run what was started by the offers that went with a fetch."""
         begun = [(one.started, one.started.after, one.receipt) for one in fetched.deliveries if one.started is not None]
         # a sweep that failed half-way may have started what it does not tell of
-        if fetched.faults:
-            running = {task.lease for _, task, _ in begun}
-            self._open = {lease: offer for lease, offer in self._open.items() if lease not in running}
-        else:
-            self._open.clear()
+        told = {task.lease for _, task, _ in begun} if fetched.faults else None
+        for offer in offered:
+            if told is None or offer.lease in told:
+                del self._open[offer.lease]
         self._tell_and_run(begun)
 
     async def start(self, deliveries: Sequence[Delivery]) -> None:
@@ -114,11 +113,12 @@ class Starting:
 
         The lease is extended first: an entry that a peer has reaped meanwhile, but not started, is won back by that.
         """
-        leases = [one.held(change.after) for one, change in self._doubtful]
+        doubtful = self._doubtful.values()
+        leases = [one.held(change.after) for one, change in doubtful]
         reports = await self._broker.extend(leases, worker=self._worker) if leases else ()
         kept = {report.lease for report in reports if report.kept}
-        started = [(one, change) for one, change in self._doubtful if one.lease in kept]
-        self._doubtful = ()
+        started = [(one, change) for one, change in doubtful if one.lease in kept]
+        self._doubtful = {}
         self._tell_and_run([(change, change.after, one.receipt) for one, change in started])
         await self._resolve_offers(queue)
 
@@ -195,9 +195,10 @@ class Starting:
         """Commit what was decided, run what was started, and return what must be decided or sent again."""
         # between the reading and now this process may have stood still, and another of its id begun
         await self._tenure.ensure()
-        self._doubtful = decided
+        self._doubtful |= {one.lease: (one, change) for one, change in decided}
         answers = await together([change for _, change in decided], send=self._commit_all)
-        self._doubtful = ()
+        for one, _ in decided:
+            del self._doubtful[one.lease]
         again: list[_Start] = []
         made: list[tuple[_Start, Change, Applied | Already]] = []
         for (one, change), answer in zip(decided, answers, strict=True):

@@ -1,6 +1,8 @@
 """The one loop that takes work: sweep, start, and wait only where nothing was found."""
 
 import asyncio
+import math
+from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
@@ -15,12 +17,12 @@ from dtq.application.reaping import Reaping
 from dtq.application.set_aside import SetAside
 from dtq.application.settling import Settling
 from dtq.application.starting import Starting
+from dtq.application.taking import Taken, Taking
 from dtq.application.tenure import Tenure
-from dtq.domain.change import Change
-from dtq.domain.task import LeaseToken, QueueName, Receipt, WorkerId
-from dtq.ports.answers import Applied
-from dtq.ports.broker import Delivery, Fetch, WorkQueue
-from dtq.ports.environment import Clock
+from dtq.domain.errors import is_outage
+from dtq.domain.task import QueueName, Receipt, WorkerId
+from dtq.domain.text import class_name, text_of
+from dtq.ports.broker import WorkQueue
 from dtq.ports.events import Observer
 
 WAIT: Final = timedelta(milliseconds=500)
@@ -28,6 +30,11 @@ WAIT: Final = timedelta(milliseconds=500)
 
 PAUSE: Final = timedelta(milliseconds=500)
 """How long a worker rests where its queue is paused, unless it is told of the resume."""
+
+LEAST_ABREAST: Final = 2
+MOST_ABREAST: Final = 4
+SHARE: Final = 16
+"""Of how many slots each of the fetches abreast has at least the use, where there are more than two of them."""
 
 _LONG: Final = timedelta(seconds=5)
 
@@ -41,22 +48,13 @@ class PollParts(Struct, frozen=True, kw_only=True):
     reaping: Reaping
     starting: Starting
     settling: Settling
+    taking: Taking
     hand_back: HandBack
     set_aside: SetAside
     tenure: Tenure
     nudge: Nudge
     stop: StopSign
-    clock: Clock
     observer: Observer
-
-
-class _Swept(Struct, frozen=True):
-    """What a sweep brought, what of it runs, what is to be started, and whether it took all that it could have."""
-
-    fetched: Fetch
-    begun: Sequence[Delivery]
-    deliveries: Sequence[Delivery]
-    is_whole: bool
 
 
 class Poll:
@@ -67,6 +65,10 @@ class Poll:
         self._queue = queue
         self._worker = worker
         self._waiting: asyncio.Task[Sequence[Receipt]] | None = None
+        # those that are sent without waiting for the one before, oldest first
+        self._fetches: deque[asyncio.Task[Taken]] = deque()
+        self._abreast = min(MOST_ABREAST, max(LEAST_ABREAST, parts.in_flight.capacity // SHARE))
+        self._is_behind = False
         self._is_dry = False
         self._is_doubted = False
         # true at first: a worker of this id may have lived before, and left entries behind
@@ -96,6 +98,7 @@ class Poll:
 
     async def finish(self) -> None:
         """Let the blocking read end, after the last step, and hand back whatever is owned and not being run."""
+        await self._land()
         if self._waiting is not None:
             await asyncio.wait({self._waiting})
             # what it read, or may have read before it failed, is found among the owned entries
@@ -104,9 +107,10 @@ class Poll:
         await self._recover()
 
     def drop(self) -> None:
-        """Let go of the blocking read: the worker ends now."""
-        if self._waiting is not None:
-            self._waiting.cancel()
+        """Let go of whatever is under way: the worker ends now."""
+        for request in (self._waiting, *self._fetches):
+            if request is not None:
+                request.cancel()
 
     async def _work(self) -> timedelta | None:
         """Look at what is owned, if that is in doubt, and sweep; return what the sweep returns."""
@@ -122,9 +126,20 @@ class Poll:
         self._is_stranded = False
         return rest
 
+    async def _land(self) -> None:
+        """Let the fetches end that are under way, and tell of those that fail; what they took is found when owned."""
+        landed = await asyncio.gather(*self._fetches, return_exceptions=True)
+        self._fetches.clear()
+        for error in landed:
+            if isinstance(error, BaseException):
+                self._parts.observer.noticed("loop_failed", loop="poll", error=class_name(error), reason=text_of(error))
+                if is_outage(error):
+                    self.outage()
+
     async def _recover(self) -> None:
         """Win back what is running, run what was started unheard, and hand back the rest of what is owned."""
         parts = self._parts
+        await self._land()
         if self._waiting is not None and self._waiting.done() and self._waiting.exception() is not None:
             # what it may have read is found among the owned entries
             self._waiting = None
@@ -138,83 +153,57 @@ class Poll:
     async def _sweep(self) -> timedelta | None:
         """Take and start work; return for how long to rest, or None where the next sweep is to follow at once."""
         parts = self._parts
-        woken = self._woken()
-        room = parts.in_flight.free_without(parts.settling.leases)
-        if room == 0 or parts.stop.is_raised():
-            await parts.hand_back.give(woken)
-            return _LONG
-        is_reaping = parts.reaping.is_due
-        if self._is_dry and not woken and not is_reaping:
-            return self._await_work()
-        swept = await self._fetch(woken, is_reaping=is_reaping)
-        if parts.stop.is_raised():
-            # nothing starts any more: what was taken is handed back by finish()
-            return None
-        if woken:
-            taken = [one.receipt for one in (*swept.begun, *swept.deliveries)]
-            taken += [one.receipt for one in swept.fetched.unreadable]
-            await parts.hand_back.give(set(woken).difference(taken))
-        if swept.deliveries:
-            await parts.starting.start(swept.deliveries)
-        if swept.deliveries or swept.begun:
-            # what was started begins before this loop goes on, and what ends at once is taken along by the next fetch
-            parts.settling.wait(parts.nudge.give)
+        if not self._fetches:
+            woken = self._woken()
+            if parts.stop.is_raised() or not parts.taking.has_room:
+                await parts.hand_back.give(woken)
+                return _LONG
+            if self._is_dry and not woken and not parts.reaping.is_due:
+                return self._await_work()
+            if woken or not self._is_behind:
+                taken = await parts.taking.take(woken, at_most=parts.in_flight.capacity)
+                if taken.fetched.deliveries:
+                    # what was started begins before this loop goes on; what ends at once is taken along by the next one
+                    parts.settling.wait(parts.nudge.give)
+                    await others_first()
+                return self._next(taken)
+        while self._may_send():
+            self._send_one_of_several()
+            # it is on its way before anybody looks how much room it leaves
             await others_first()
-        return self._next(swept, is_reaping=is_reaping)
+        return self._next(await self._fetches.popleft())
 
-    async def _fetch(self, woken: Sequence[Receipt], *, is_reaping: bool) -> _Swept:
+    def _may_send(self) -> bool:
+        """Tell whether to send one more fetch beside those under way; not before what has come is dealt with."""
+        waiting, fetches = self._waiting, self._fetches
+        has_news = (waiting is not None and waiting.done()) or (fetches and fetches[0].done())
+        return self._is_behind and not has_news and len(fetches) < self._abreast and self._parts.taking.has_room
+
+    def _send_one_of_several(self) -> None:
+        """Have one more fetch under way, for its share of the slots."""
         parts = self._parts
-        asked_at = parts.clock.monotonic()
-        room = 0
+        # what ends from now on is taken along by the next one
+        parts.settling.wait(parts.nudge.give)
+        share = math.ceil(parts.in_flight.capacity / self._abreast)
+        self._fetches.append(asyncio.create_task(parts.taking.take(at_most=share), name="take"))
 
-        async def send(ends: Sequence[Change]) -> Fetch:
-            nonlocal room
-            # each that is recorded makes room for one
-            limit = parts.in_flight.free_without(_leases(ends)) - len(ends)
-            fetched = await parts.broker.fetch(
-                self._queue,
-                worker=self._worker,
-                limit=limit,
-                reap_idle=parts.reaping.idle if is_reaping else None,
-                held=woken,
-                after=ends,
-                offers=parts.starting.offer(max(0, limit + len(ends))),
-            )
-            room = limit + sum([isinstance(answer, Applied) for answer in fetched.answers])
-            return fetched
-
-        fetched = await parts.settling.take_along(send)
-        parts.starting.begin(fetched)
-        parts.set_aside.add(fetched.unreadable)
-        is_whole = len(fetched.deliveries) + len(fetched.unreadable) < room
-        begun = [one for one in fetched.deliveries if one.started is not None]
-        deliveries = [
-            one for one in fetched.deliveries if one.started is None and not parts.in_flight.owns(one.receipt)
-        ]
-        if is_reaping:
-            parts.reaping.done(
-                is_whole=is_whole,
-                has_found=bool(fetched.unreadable)
-                or any(one.task is not None and one.task.lease is not None for one in deliveries),
-            )
-        if parts.reaping.observe(fetched.now, asked_at=asked_at):
-            parts.observer.noticed("clock_jumped", queue=self._queue)
-            # their owners may be alive, and only seem silent: they win these entries back by their next extension
-            deliveries = [one for one in deliveries if one.task is None or one.task.lease is None]
-        return _Swept(fetched, begun, deliveries, is_whole)
-
-    def _next(self, swept: _Swept, *, is_reaping: bool) -> timedelta | None:
-        parts, fetched = self._parts, swept.fetched
+    def _next(self, taken: Taken) -> timedelta | None:
+        parts, fetched = self._parts, taken.fetched
+        self._is_behind = not taken.is_whole
         if fetched.paused:
             parts.reaping.ask()
-            return PAUSE
         if fetched.faults:
             parts.observer.noticed("sweep_incomplete", queue=self._queue, reason="; ".join(fetched.faults))
             self._is_doubted = True
-            return None if fetched.deliveries else PAUSE
-        if fetched.deliveries or fetched.unreadable or not swept.is_whole:
+        if self._fetches or parts.stop.is_raised():
             return None
-        if not is_reaping:
+        if fetched.paused:
+            return PAUSE
+        if fetched.faults:
+            return None if fetched.deliveries else PAUSE
+        if fetched.deliveries or fetched.unreadable or not taken.is_whole:
+            return None
+        if not taken.is_reaping:
             parts.reaping.ask()
             return None
         self._is_dry = True
@@ -243,7 +232,3 @@ class Poll:
         woken = waiting.result()
         self._is_dry = self._is_dry and not woken
         return woken
-
-
-def _leases(ends: Sequence[Change]) -> Sequence[LeaseToken]:
-    return [change.before.lease for change in ends if change.before is not None and change.before.lease is not None]
