@@ -50,8 +50,11 @@ async def test_an_entry_of_a_task_that_has_ended_is_removed(world: World) -> Non
     assert (1, 0) == (len(handlers.runs), await depth(world))
 
 
-async def test_tasks_that_are_started_together_are_told_of_and_run_each(world: World) -> None:
-    ids = [await world.submit() for _ in range(3)]
+@pytest.mark.parametrize("submitted", [{}, EXPIRING], ids=["by the fetch", "by a commit"])
+async def test_tasks_that_are_started_together_are_told_of_and_run_each(
+    world: World, submitted: dict[str, str]
+) -> None:
+    ids = [await world.submit(**submitted) for _ in range(3)]
     staff = await world.hire(concurrency=3)
 
     assert [[S.RUNNING, S.SUCCEEDED]] * 3 == [staff.notes.steps(task_id) for task_id in ids]

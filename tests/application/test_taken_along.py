@@ -87,34 +87,47 @@ async def test_a_fetch_takes_a_hundred_along_at_most() -> None:
     ward, _ = a_waiting_ward()
     ended, carrier = ward.end_many(MAX_BATCH + 1), Carrier()
 
-    await ward.settling.take_along(carrier.fetch, at_most=MAX_BATCH)
+    await ward.settling.take_along(carrier.fetch, at_most=MAX_BATCH + 1)
 
     assert ended[:MAX_BATCH] == ward.over
     assert [ended[MAX_BATCH].lease] == ward.settling.leases
 
 
-async def test_what_has_moved_is_decided_again_and_goes_on_its_own() -> None:
+async def test_what_has_moved_is_decided_again_and_sent_by_the_next_request() -> None:
     ward, told = a_waiting_ward()
     task = ward.end(a_task(status=S.RUNNING), a_fault())
     found = a_task(task_id=task.task_id, status=S.RUNNING, lease=task.lease, cancel_requested=True)
 
     await ward.settling.take_along(Carrier(lambda _: Conflict(found)).fetch, at_most=MAX_BATCH)
+    assert ([task.lease], 2) == (ward.settling.leases, len(told))
+    ward.settling.go()
     await settle()
 
     assert ([S.CANCELLED], [task]) == ([change.after.status for change in ward.broker.batches[0]], ward.over)
-    assert 1 == len(told)
 
 
-async def test_what_ends_while_a_fetch_is_under_way_waits_for_no_other_one() -> None:
+async def test_what_ends_while_a_fetch_is_under_way_is_taken_along_by_the_next() -> None:
     ward, told = a_waiting_ward()
     fetching = asyncio.create_task(ward.settling.take_along(never, at_most=MAX_BATCH))
     await settle()
 
     ended = ward.end_many(2)
     await settle()
+    assert ([], 2) == (ward.over, len(told))
+    await ward.settling.take_along(Carrier().fetch, at_most=MAX_BATCH)
 
-    assert (ended, []) == (ward.over, told)
+    assert ended == ward.over
     fetching.cancel()
+
+
+async def test_a_fetch_takes_no_more_along_than_it_is_to() -> None:
+    ward, _ = a_waiting_ward()
+    ended, carrier = ward.end_many(3), Carrier()
+
+    await ward.settling.take_along(carrier.fetch, at_most=2)
+
+    assert ended[:2] == ward.over
+    assert [ended[2].lease] == ward.settling.leases
 
 
 async def test_where_the_fetch_is_not_answered_it_is_recorded_later() -> None:

@@ -47,6 +47,17 @@ async def test_one_that_is_to_be_looked_at_first_is_started_beside_it(world: Wor
     assert 3 == staff.active
 
 
+async def test_a_recovery_asks_for_no_starts_where_every_fetch_was_answered(world: World) -> None:
+    staff = await world.hire()
+    await world.submit("hold")
+    owned = staff.link.calls["owned"]
+    staff.link.lose("announce", Loss.BEFORE)
+
+    await world.advance(6)
+
+    assert (owned + 1, 0) == (staff.link.calls["owned"], staff.link.calls["begun"])
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_a_fetch_whose_reply_was_lost_runs_its_tasks_once(world: World, loss: Loss) -> None:
     staff = await world.hire()
