@@ -33,8 +33,10 @@ PAUSE: Final = timedelta(milliseconds=500)
 
 LEAST_ABREAST: Final = 2
 MOST_ABREAST: Final = 4
+"""How many fetches are under way at once while there is more work than slots (ADR 105)."""
+
 SHARE: Final = 16
-"""Of how many slots each of the fetches abreast has at least the use, where there are more than two of them."""
+"""How many slots there are at least for each fetch, where more than two are under way."""
 
 _LONG: Final = timedelta(seconds=5)
 
