@@ -1,4 +1,4 @@
-"""Fetches abreast, while there is more work than slots: what they take together, and what becomes of it."""
+"""Fetches abreast, while there is more work than slots: what they ask for, and what they take together."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,73 +8,13 @@ from typing import Any
 import pytest
 
 from dtq.application.nudge import others_first
-from dtq.domain.status import TaskStatus
-from dtq.domain.task import Receipt, TaskId
-from dtq.ports.broker import Fetch, LeaseReport
+from dtq.domain.task import Receipt
+from dtq.ports.broker import Fetch
 from dtq.ports.workers import Signal, SignalKind
 from tests.application import handlers
-from tests.application.link import Loss
-from tests.application.world import EXPIRING, Staff, World
+from tests.application.rush import behind, delay_second_answer, open_both_gates, submit_notes, watch_fetches
+from tests.application.world import EXPIRING, World
 from tests.factories import QUEUE
-
-S = TaskStatus
-
-
-async def behind(world: World, *, concurrency: int = 4, submitted: Mapping[str, Any] = {}) -> Staff:
-    """A worker all of whose slots are taken, with as much again waiting, and whose next fetches stand still."""
-    await world.age_server()
-    staff = await world.hire(concurrency=concurrency)
-    for gate in ("first", "second"):
-        for _ in range(concurrency):
-            await world.submit("hold", payload=f'{{"gate": "{gate}"}}', **submitted)
-    await world.settle()
-    assert concurrency == staff.active
-    staff.link.stall("fetch")
-    return staff
-
-
-def open_both_gates() -> None:
-    handlers.gate("first").open()
-    handlers.gate("second").open()
-
-
-async def submit_notes(world: World, number: int) -> list[TaskId]:
-    return [await world.submit(priority=0) for _ in range(number)]
-
-
-def watch_fetches(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Return what the fetches of all workers ask for, from now on."""
-    asked: list[dict[str, Any]] = []
-    fetch = world.backend.broker.fetch
-
-    async def watched(*arguments: Any, **named: Any) -> Fetch:
-        asked.append(named)
-        return await fetch(*arguments, **named)
-
-    monkeypatch.setattr(world.backend.broker, "fetch", watched)
-    return asked
-
-
-def delay_second_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Let the answer of the second fetch that reaches the broker wait for what is returned."""
-    answered, calls = asyncio.Event(), count(1)
-    fetch = world.backend.broker.fetch
-
-    async def delayed(*arguments: Any, **named: Any) -> Fetch:
-        is_second = next(calls) == 2
-        fetched = await fetch(*arguments, **named)
-        if is_second:
-            await answered.wait()
-        return fetched
-
-    monkeypatch.setattr(world.backend.broker, "fetch", delayed)
-    return answered
-
-
-def lose_all_leases(staff: Staff) -> None:
-    """Let the worker hear that all it runs belongs to others."""
-    crew = staff.worker._crew  # noqa: SLF001 - else only a minute's pause brings this about
-    crew.leases.note([LeaseReport(lease=hold.lease.lease, kept=False) for hold in crew.in_flight.holds])
 
 
 @pytest.mark.parametrize(("concurrency", "abreast"), [(1, 1), (2, 2), (4, 2), (47, 2), (48, 3), (64, 4), (100, 4)])
@@ -143,42 +83,6 @@ async def test_what_is_yet_to_be_started_has_its_slot(world: World) -> None:
     assert [False] == rooms
 
 
-async def test_after_an_outage_that_only_one_of_them_has_met_the_worker_is_cautious(world: World) -> None:
-    staff = await behind(world)
-    await world.advance(15)
-    reaping = staff.worker._crew.reaping  # noqa: SLF001 - a caution shows in what is not done for some seconds
-    assert staff.settings.visibility_timeout == reaping.idle
-    staff.link.lose("fetch", Loss.GARBLED)
-    staff.link.lose("fetch", Loss.BEFORE)
-    # so that neither of them carries an end, which would tell of the outage, too
-    lose_all_leases(staff)
-    await world.settle()
-
-    staff.link.go_on()
-    await world.advance(3)
-
-    assert staff.settings.visibility_timeout < reaping.idle
-
-
-async def test_while_one_is_under_way_the_worker_hands_nothing_back(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    staff = await behind(world)
-    answered = delay_second_answer(world, monkeypatch)
-    staff.link.lose("fetch", Loss.AFTER)
-    handlers.gate("first").open()
-    await world.settle()
-
-    staff.link.go_on()
-    await world.advance(3)
-    answered.set()
-    handlers.gate("second").open()
-    await world.advance(3)
-
-    assert (8, 0) == (len(handlers.runs), staff.link.calls["release"])
-    assert 1 == len(staff.notes.of("loop_failed"))
-
-
 async def test_where_one_found_nothing_the_queue_is_not_yet_taken_for_empty(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,83 +101,6 @@ async def test_where_one_found_nothing_the_queue_is_not_yet_taken_for_empty(
     await world.settle()
 
     assert before + 1 == staff.link.calls["wait"]
-
-
-@pytest.mark.parametrize("loss", Loss)
-async def test_where_one_of_them_fails_all_that_they_took_runs_once(world: World, loss: Loss) -> None:
-    staff = await behind(world)
-    staff.link.lose("fetch", loss)
-    open_both_gates()
-    await world.settle()
-
-    staff.link.go_on()
-    await world.advance(10)
-
-    assert 8 == len(handlers.runs) == len({run.task_id for run in handlers.runs})
-    assert {1} == {run.attempt for run in handlers.runs}
-    assert {S.SUCCEEDED} == {await world.status(run.task_id) for run in handlers.runs}
-    assert 4 == staff.free
-    assert 1 == len(staff.notes.of("loop_failed"))
-
-
-async def test_of_those_that_fail_each_is_told_of(world: World) -> None:
-    staff = await behind(world)
-    staff.link.lose("fetch", Loss.AFTER)
-    staff.link.lose("fetch", Loss.GARBLED)
-    open_both_gates()
-    await world.settle()
-
-    staff.link.go_on()
-    await world.advance(10)
-
-    assert ["OutcomeUnknown", "UnknownFault"] == [note["error"] for note in staff.notes.of("loop_failed")]
-    assert 8 == len({run.task_id for run in handlers.runs}) == len(handlers.runs)
-
-
-async def test_a_worker_that_is_to_stop_drains_what_they_take(world: World) -> None:
-    staff = await behind(world)
-    handlers.gate("first").open()
-    await world.settle()
-
-    staff.stop()
-    staff.link.go_on()
-    await world.settle()
-    assert 4 == staff.active
-    handlers.gate("second").open()
-    await world.settle()
-
-    assert 0 == staff.life.result()
-    assert {S.SUCCEEDED} == {await world.status(run.task_id) for run in handlers.runs}
-
-
-async def test_what_they_take_that_is_looked_at_first_does_not_start_once_the_worker_is_to_stop(world: World) -> None:
-    staff = await behind(world, submitted=EXPIRING)
-    handlers.gate("first").open()
-    await world.settle()
-
-    staff.stop()
-    staff.link.go_on()
-    await world.settle()
-
-    assert 0 == staff.life.result()
-    assert 4 == len(handlers.runs)
-    other = await world.hire(concurrency=4)
-    assert 4 == other.active
-
-
-async def test_a_worker_that_ends_at_once_lets_go_of_them(world: World) -> None:
-    staff = await behind(world)
-    handlers.gate("first").open()
-    await world.settle()
-
-    staff.stop()
-    staff.stop()
-    await world.settle()
-    staff.link.go_on()
-    await world.settle()
-
-    assert staff.life.done()
-    assert 4 == len(handlers.runs)
 
 
 async def test_one_of_them_reaps(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,14 +83,15 @@ async def test_it_is_recorded_on_its_own_where_nobody_comes_after_all() -> None:
     assert (ended, 2) == (ward.over, len(told))
 
 
-async def test_a_fetch_takes_a_hundred_along_at_most() -> None:
+@pytest.mark.parametrize(("at_most", "taken"), [(MAX_BATCH + 1, MAX_BATCH), (MAX_BATCH, MAX_BATCH), (2, 2)])
+async def test_a_fetch_takes_as_many_along_as_it_may_and_a_hundred_at_most(at_most: int, taken: int) -> None:
     ward, _ = a_waiting_ward()
-    ended, carrier = ward.end_many(MAX_BATCH + 1), Carrier()
+    ended, carrier = ward.end_many(taken + 1), Carrier()
 
-    await ward.settling.take_along(carrier.fetch, at_most=MAX_BATCH + 1)
+    await ward.settling.take_along(carrier.fetch, at_most=at_most)
 
-    assert ended[:MAX_BATCH] == ward.over
-    assert [ended[MAX_BATCH].lease] == ward.settling.leases
+    assert ended[:taken] == ward.over
+    assert [ended[taken].lease] == ward.settling.leases
 
 
 async def test_what_has_moved_is_decided_again_and_sent_by_the_next_request() -> None:
@@ -118,16 +119,6 @@ async def test_what_ends_while_a_fetch_is_under_way_is_taken_along_by_the_next()
 
     assert ended == ward.over
     fetching.cancel()
-
-
-async def test_a_fetch_takes_no_more_along_than_it_is_to() -> None:
-    ward, _ = a_waiting_ward()
-    ended, carrier = ward.end_many(3), Carrier()
-
-    await ward.settling.take_along(carrier.fetch, at_most=2)
-
-    assert ended[:2] == ward.over
-    assert [ended[2].lease] == ward.settling.leases
 
 
 async def test_where_the_fetch_is_not_answered_it_is_recorded_later() -> None:

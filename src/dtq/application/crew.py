@@ -145,9 +145,9 @@ class Crew:
             clock=tools.backend.clock,
         )
 
-    def _poll(self) -> Poll:
+    def _starting(self) -> Starting:
         tools = self._tools
-        starting = Starting(
+        return Starting(
             tools.backend.broker,
             commit=tools.backend.broker.commit,
             hand_back=self.hand_back,
@@ -160,22 +160,25 @@ class Crew:
             observer=tools.observer,
             run=self.running.begin,
         )
-        taking = Taking(
-            TakingParts(
-                broker=tools.backend.broker,
-                in_flight=self.in_flight,
-                reaping=self.reaping,
-                starting=starting,
-                settling=self.settling,
-                hand_back=self.hand_back,
-                set_aside=self.set_aside,
-                stop=tools.stop,
-                clock=tools.backend.clock,
-                observer=tools.observer,
-            ),
-            queue=tools.settings.queue,
-            worker=tools.settings.worker_id,
+
+    def _taking(self, starting: Starting) -> Taking:
+        tools = self._tools
+        parts = TakingParts(
+            broker=tools.backend.broker,
+            in_flight=self.in_flight,
+            reaping=self.reaping,
+            starting=starting,
+            settling=self.settling,
+            hand_back=self.hand_back,
+            set_aside=self.set_aside,
+            stop=tools.stop,
+            clock=tools.backend.clock,
+            observer=tools.observer,
         )
+        return Taking(parts, queue=tools.settings.queue, worker=tools.settings.worker_id)
+
+    def _poll(self) -> Poll:
+        tools, starting = self._tools, self._starting()
         parts = PollParts(
             broker=tools.backend.broker,
             in_flight=self.in_flight,
@@ -183,7 +186,7 @@ class Crew:
             reaping=self.reaping,
             starting=starting,
             settling=self.settling,
-            taking=taking,
+            taking=self._taking(starting),
             hand_back=self.hand_back,
             set_aside=self.set_aside,
             tenure=tools.tenure,

@@ -1,6 +1,7 @@
 """Taking work: a fetch with all that goes along with it, and the start of what it brings."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -95,25 +96,7 @@ class Taking:
         """Fetch, run what that has started, and return what else it brought that can be started."""
         parts = self._parts
         asked_at = parts.clock.monotonic()
-
-        async def send(ends: Sequence[Change]) -> Fetch:
-            # each that is recorded makes room for one
-            limit = min(self._room(_leases(ends)), errand.at_most) - len(ends)
-            errand.promised = max(0, limit)
-            offers = parts.starting.offer(max(0, limit + len(ends)))
-            errand.offers = offers.starts
-            fetched = await parts.broker.fetch(
-                self._queue,
-                worker=self._worker,
-                limit=limit,
-                reap_idle=parts.reaping.idle if errand.is_reaping else None,
-                held=woken,
-                after=ends,
-                offers=offers,
-            )
-            errand.room = limit + sum([isinstance(answer, Applied) for answer in fetched.answers])
-            return fetched
-
+        send = partial(self._send, errand, woken)
         fetched = await parts.settling.take_along(send, at_most=errand.at_most)
         parts.starting.begin(fetched, offered=errand.offers)
         parts.set_aside.add(fetched.unreadable)
@@ -133,6 +116,25 @@ class Taking:
         # what runs has its slot by now
         errand.promised = len(deliveries)
         return fetched, deliveries
+
+    async def _send(self, errand: _Errand, woken: Sequence[Receipt], ends: Sequence[Change]) -> Fetch:
+        parts = self._parts
+        # each that is recorded makes room for one
+        limit = min(self._room(_leases(ends)), errand.at_most) - len(ends)
+        errand.promised = max(0, limit)
+        offers = parts.starting.offer(max(0, limit + len(ends)))
+        errand.offers = offers.starts
+        fetched = await parts.broker.fetch(
+            self._queue,
+            worker=self._worker,
+            limit=limit,
+            reap_idle=parts.reaping.idle if errand.is_reaping else None,
+            held=woken,
+            after=ends,
+            offers=offers,
+        )
+        errand.room = limit + sum([isinstance(answer, Applied) for answer in fetched.answers])
+        return fetched
 
     async def _start(self, deliveries: Sequence[Delivery], *, woken: Sequence[Receipt], fetched: Fetch) -> None:
         """Hand back what of *woken* was not taken, and start *deliveries*."""
