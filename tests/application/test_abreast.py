@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dtq.application.nudge import others_first
+from dtq.application.taking import Taking
 from dtq.domain.task import Receipt
 from dtq.ports.broker import Fetch
 from dtq.ports.workers import Signal, SignalKind
@@ -32,6 +33,20 @@ async def test_several_are_under_way_each_for_its_share_of_the_slots(
 
     assert abreast == under_way
     assert concurrency == staff.active
+
+
+async def test_no_more_are_under_way_where_there_always_seems_to_be_room(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staff = await behind(world)
+    before, rooms = staff.link.calls["fetch"], iter([True] * 9)
+    # as where one handler after the other ends just before the loop looks
+    monkeypatch.setattr(Taking, "has_room", property(lambda _: next(rooms, False)))
+
+    handlers.gate("first").open()
+    await world.settle()
+
+    assert 2 == staff.link.calls["fetch"] - before
 
 
 @pytest.mark.parametrize("submitted", [{}, EXPIRING], ids=["started by the fetch", "started on its own"])
@@ -65,6 +80,28 @@ async def test_an_empty_slot_is_promised_once(world: World) -> None:
 
     assert not (await more).fetched.deliveries
     assert 4 == staff.active == len(await world.backend.broker.owned(QUEUE, worker=staff.settings.worker_id))
+
+
+async def test_the_ends_of_threads_that_go_on_make_no_room(world: World) -> None:
+    staff = await world.hire(concurrency=4)
+    for _ in range(2):
+        await world.submit("thread", timeout_ms=1_000, max_attempts=1)
+    await world.until(lambda: len(handlers.runs) == 2)
+    crew = staff.worker._crew  # noqa: SLF001 - it takes a rush to have such an end and another fetch meet
+    crew.settling.wait(lambda: None)
+    for job in crew.in_flight.active():
+        job.attempt.overrun()
+    staff.link.stall("fetch")
+    for _ in range(8):
+        await world.submit("hold")
+
+    fetches = [asyncio.create_task(crew.poll._parts.taking.take(at_most=2)) for _ in range(2)]  # noqa: SLF001 - the same
+    await world.settle()
+    staff.link.go_on()
+    await asyncio.wait(fetches)
+
+    assert (0, 4) == (crew.in_flight.free, len(handlers.runs))
+    handlers.let_all_go()
 
 
 async def test_what_is_yet_to_be_started_has_its_slot(world: World) -> None:

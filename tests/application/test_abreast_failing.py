@@ -122,3 +122,14 @@ async def test_a_worker_that_ends_at_once_lets_go_of_them(world: World) -> None:
 
     assert staff.life.done()
     assert 4 == len(handlers.runs)
+
+
+async def test_a_loop_that_cannot_look_at_what_it_owns_keeps_no_end_from_being_recorded(world: World) -> None:
+    staff = await world.hire(concurrency=2)
+    ids = [await world.submit("hold") for _ in range(2)]
+    staff.link.stall("owned")
+    handlers.let_all_go()
+    staff.worker._crew.outage()  # noqa: SLF001 - as the beat would find it, in the same moment
+    await world.settle()
+
+    assert [S.SUCCEEDED] * 2 == [await world.status(task_id) for task_id in ids]

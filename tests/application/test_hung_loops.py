@@ -1,14 +1,15 @@
 """A main loop that hangs while it runs no task, and a beat that cannot begin: no worker seems to live that does not."""
 
 import asyncio
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
-from dtq.application.beat_runner import ThreadBeat
+from dtq.application.beat_runner import Beating, ThreadBeat
 from dtq.application.settings import ExitCode
 from dtq.ports.backend import Backend
 from tests.application.test_beat import Pulse, Sibling
+from tests.application.world import World
 
 
 async def test_a_main_loop_that_hangs_without_a_task_ends_the_process_after_a_minute() -> None:
@@ -19,6 +20,28 @@ async def test_a_main_loop_that_hangs_without_a_task_ends_the_process_after_a_mi
     await pulse.live(1, ticking=False)
 
     assert [ExitCode.HUNG] == pulse.aborted
+
+
+class Withheld:
+    """A beat that is kept from beating."""
+
+    def start(self, beat: Beating) -> None:
+        self.beat: Any = beat
+
+    async def stop(self) -> None:
+        """Nothing goes on that would have to stop."""
+
+
+async def test_what_ran_when_the_main_loop_hung_is_named_before_the_process_ends(world: World) -> None:
+    withheld = Withheld()
+    staff = await world.hire(concurrency=2, beat=withheld)
+    ids = [await world.submit("hold") for _ in range(2)]
+
+    # a loop that hangs could not run this test
+    withheld.beat.__self__._abort(ExitCode.HUNG)  # noqa: SLF001 - what the beat calls then
+
+    assert [{"active": 2, "task_ids": ", ".join(ids)}] == staff.notes.of("main_loop_hung")
+    assert [ExitCode.HUNG] == staff.aborted
 
 
 async def test_a_main_loop_that_gives_a_sign_now_and_then_does_not_hang() -> None:

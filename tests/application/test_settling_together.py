@@ -253,3 +253,18 @@ async def test_ends_are_recorded_in_the_workers_own_context() -> None:
     await settle()
 
     assert ["the worker's own"] == seen
+
+
+async def test_what_ends_while_others_are_recorded_on_their_own_waits_for_whoever_comes_soon() -> None:
+    ward = Ward()
+    ward.broker.go.clear()
+    first = ward.end_many(1)
+    await settle()
+    ward.settling.wait(lambda: None)
+
+    late = ward.end_many(1)
+    ward.broker.go.set()
+    await settle()
+
+    assert first == ward.over
+    assert [task.lease for task in late] == ward.settling.leases

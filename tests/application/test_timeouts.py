@@ -143,6 +143,26 @@ async def test_a_worker_whose_slots_are_all_stuck_drains_and_asks_to_be_started_
     assert [{"concurrency": 2}] == staff.notes.of("every_slot_is_stuck")
 
 
+async def test_threads_that_each_overrun_a_little_do_not_end_their_worker(world: World) -> None:
+    staff = await world.hire(concurrency=1)
+    for gate, timeout_ms in (("first", 1_000), ("second", 200)):
+        payload = f'{{"gate": "{gate}"}}'
+        await world.submit("thread", payload=payload, timeout_ms=timeout_ms, max_attempts=1)
+    await world.until(lambda: len(handlers.runs) == 1)
+    await world.advance(1.5)
+    handlers.gate("first").open()
+    await world.until(lambda: len(handlers.runs) == 2)
+
+    # by now the one has been looked at again, and the other has overrun
+    await world.advance(0.6)
+    handlers.gate("second").open()
+    await world.until(lambda: is_idle(staff))
+    await world.advance(5)
+
+    assert not staff.life.done()
+    assert [] == staff.notes.of("every_slot_is_stuck")
+
+
 async def test_a_thread_that_overruns_a_little_does_not_end_its_worker(world: World) -> None:
     staff = await world.hire(concurrency=1)
     await world.submit("thread", timeout_ms=1_000, max_attempts=1)

@@ -142,10 +142,12 @@ async def test_changes_that_no_one_request_holds_are_all_made_before_the_fetch(h
     waiting = [await submit(harness) for _ in range(5)]
     ends = [decide_finish(harness, task, a_success(result='"' + "x" * HALF_A_MEGABYTE + '"')) for task in tasks]
 
+    await cancel(harness, tasks[0])
+
     fetched = await fetch_after(harness, *ends)
 
-    assert [Applied] * 4 == kinds(fetched.answers)
-    assert [task.task_id for task in waiting[:4]] == taken(fetched)
+    assert [Conflict, *[Applied] * 3] == kinds(fetched.answers)
+    assert [task.task_id for task in waiting[:3]] == taken(fetched)
 
 
 async def test_a_new_life_among_them_needs_free_memory(harness: Harness) -> None:

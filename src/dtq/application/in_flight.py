@@ -1,6 +1,6 @@
 """The slots of a worker and what is in them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from dtq.application.execution import Attempt
@@ -64,6 +64,11 @@ class InFlight:
     def is_stuck(self) -> bool:
         """Whether handlers that cannot be stopped, and whose attempts are over, take every slot."""
         return not self._active and not self.free
+
+    @property
+    def jobs(self) -> Collection[Job]:
+        """What is in the slots, as of now."""
+        return frozenset(self._jobs)
 
     def active(self) -> Sequence[Job]:
         """Return the active jobs."""

@@ -119,10 +119,13 @@ class Taking:
 
     async def _send(self, errand: _Errand, woken: Sequence[Receipt], ends: Sequence[Change]) -> Fetch:
         parts = self._parts
+        leases = _leases(ends)
+        share = min(self._room(leases), errand.at_most)
         # each that is recorded makes room for one
-        limit = min(self._room(_leases(ends)), errand.at_most) - len(ends)
-        errand.promised = max(0, limit)
-        offers = parts.starting.offer(max(0, limit + len(ends)))
+        limit = share - len(ends)
+        # and so it is with those whose handlers go on, which keep their slots: then it is an empty one that is filled
+        errand.promised = share - (parts.in_flight.free_without(leases) - parts.in_flight.free)
+        offers = parts.starting.offer(max(0, share))
         errand.offers = offers.starts
         fetched = await parts.broker.fetch(
             self._queue,

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -13,6 +13,7 @@ from dtq.application.crew import Crew, Tools
 from dtq.application.execution import SWALLOW_GRACE
 from dtq.application.group_commit import GroupCommit
 from dtq.application.handover import Condition, Handover
+from dtq.application.in_flight import Job
 from dtq.application.loops.beat import Beat
 from dtq.application.loops.supervise import Supervisor
 from dtq.application.nudge import Nudge, StopSign
@@ -32,6 +33,8 @@ __all__ = ["Worker", "WorkerIdInUse"]
 
 LAST_WORDS: Final = timedelta(seconds=2)
 """How much longer than its drain timeout a worker takes to end at most, where the broker does not answer."""
+
+_MOST_NAMED: Final = 10
 
 
 class Worker:
@@ -141,7 +144,7 @@ class Worker:
         if heartbeat is None:
             return ExitCode.DRAINED
         crew, run = self._crew, self._supervisor.run
-        beat = Beat(self._handover, settings=self._settings, heartbeat=heartbeat, abort=self._abort)
+        beat = Beat(self._handover, settings=self._settings, heartbeat=heartbeat, abort=self._be_hung)
         lasting = [
             asyncio.create_task(self._tick(), name="tick"),
             asyncio.create_task(run(crew.listen.step, name="listen")),
@@ -249,10 +252,12 @@ class Worker:
 
     def _look_again_soon(self) -> None:
         # a handler that only overruns a little frees its slot in a moment
-        self._backend.clock.call_later(SWALLOW_GRACE, self._stop_if_stuck)
+        jobs = self._crew.in_flight.jobs
+        self._backend.clock.call_later(SWALLOW_GRACE, partial(self._stop_if_stuck, jobs))
 
-    def _stop_if_stuck(self) -> None:
-        if self._crew.in_flight.is_stuck and not self._is_stuck:
+    def _stop_if_stuck(self, jobs: Collection[Job]) -> None:
+        """Stop if *jobs* take every slot still; others that overran in the meantime have their own look."""
+        if self._crew.in_flight.is_stuck and self._crew.in_flight.jobs == jobs and not self._is_stuck:
             self._is_stuck = True
             self._observer.noticed("every_slot_is_stuck", concurrency=self._settings.concurrency)
             self._begin_to_stop()
@@ -266,6 +271,12 @@ class Worker:
 
     def _hear_replaced(self) -> None:
         self._call_soon(self._be_replaced)
+
+    def _be_hung(self, code: ExitCode) -> None:
+        """Tell, while the main loop cannot, under which tasks it has stopped, and end the process."""
+        tasks = [hold.lease.task_id for hold in self._crew.in_flight.holds]
+        self._observer.noticed("main_loop_hung", active=len(tasks), task_ids=", ".join(tasks[:_MOST_NAMED]))
+        self._abort(code)
 
     def _be_replaced(self) -> None:
         self._is_replaced = True

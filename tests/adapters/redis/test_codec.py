@@ -162,6 +162,11 @@ def test_a_record_that_somebody_spoiled_is_said_to_be_unreadable(field: str, tex
         ("max_attempts", "banana", 'max_attempts is "banana", not a number'),
         ("created_at", "9" * 41, f'created_at is "{"9" * 40}...", out of bounds'),
         ("timeout_ms", "1.5", 'timeout_ms is "1.5", not a number'),
+        ("timeout_ms", "3_0000", 'timeout_ms is "3_0000", not a number'),
+        ("max_attempts", " 3 ", 'max_attempts is " 3 ", not a number'),
+        ("max_attempts", "+3", 'max_attempts is "+3", not a number'),
+        ("available_at", "\u0661\u0662", 'available_at is "\u0661\u0662", not a number'),
+        ("version", "", "version is missing"),
         ("status", "fly\ning", 'status is "fly ing", no status'),
         ("entry_id", "now", 'entry_id is "now", no id of a stream entry'),
         ("version", "\ufffd", 'version is "\ufffd", not text, which nothing can be compared with'),
@@ -189,6 +194,13 @@ def test_a_record_that_lacks_a_field_is_said_to_be_unreadable() -> None:
 
     with pytest.raises(UnreadableRecord, match=task.task_id):
         task_of(_stored(fields), task_id=task.task_id)
+
+
+@pytest.mark.parametrize("field", SNAPSHOT)
+def test_a_record_of_which_anything_is_left_is_no_missing_one(field: str) -> None:
+    assert task_of([None] * len(SNAPSHOT), task_id=f"{6:032x}") is None
+    with pytest.raises(UnreadableRecord):
+        task_of(_stored({field: "left"}), task_id=f"{6:032x}")
 
 
 @pytest.mark.parametrize("entry_id", ["0-1", "253402300799999-0", "1767268800000-9999999999999999999"])

@@ -9,7 +9,7 @@ import pytest
 from dtq.adapters.redis.broker import RedisBroker
 from dtq.domain.errors import RecordUnreadable
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import NO_VERSION, QueueName, TaskId, WorkerId
+from dtq.domain.task import NO_VERSION, QueueName, Task, TaskId, WorkerId
 from dtq.ports.answers import Already, Broken
 from tests.adapters.redis.schema import Schema
 from tests.contract.steps import LIMITS, bare, bring_to, claim_due, create, now, seconds, submit, take
@@ -198,3 +198,24 @@ async def test_a_submission_into_a_queue_whose_count_is_spoiled_is_kept_and_comp
     assert isinstance(second, Already)
     assert second.task is not None
     assert admission.change.after.task_id == second.task.task_id
+
+
+@pytest.mark.parametrize("loss", [("HDEL", "version"), ("HSET", "version", "")], ids=["lost", "emptied"])
+async def test_a_record_without_its_version_is_not_taken_for_a_missing_one(
+    schema: Schema, loss: tuple[str, ...]
+) -> None:
+    broker = schema.harness.backend.broker
+    waiting, delayed = await submit(schema.harness), await submit(schema.harness, delay=seconds(1))
+    for task in (waiting, delayed):
+        await schema.call(loss[0], schema.keys.task(task.task_id), *loss[1:])
+    await schema.harness.advance(seconds(2))
+
+    fetched = await broker.fetch(QUEUE, worker=WORKER, limit=1, reap_idle=None)
+
+    assert ([], [waiting.receipt]) == (list(fetched.deliveries), [one.receipt for one in fetched.unreadable])
+    assert not any(isinstance(one, Task) for one in await claim_due(schema.harness, at=now(schema.harness)))
+    assert not await broker.forget(delayed.task_id, version=NO_VERSION)
+    for task in (waiting, delayed):
+        with pytest.raises(RecordUnreadable, match="version is missing"):
+            await broker.load(task.task_id)
+    assert 2 == (await broker.recent(queue=None, status=None, limit=9)).unreadable

@@ -56,13 +56,20 @@ def is_set(text: str) -> bool:
     return text == "1"
 
 
+def number_of(text: str) -> int:
+    """Read a number, written as it always is: in plain digits, which int would not insist on."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(text)
+    return int(text)
+
+
 def _moment_text(value: datetime) -> str:
     return str(milliseconds(value))
 
 
 def moment_of(text: str) -> datetime:
     """Read a moment."""
-    return moment(int(text))
+    return moment(number_of(text))
 
 
 def _duration_text(value: timedelta) -> str:
@@ -71,7 +78,7 @@ def _duration_text(value: timedelta) -> str:
 
 def duration_of(text: str) -> timedelta:
     """Read a duration."""
-    return int(text) * _MILLISECOND
+    return number_of(text) * _MILLISECOND
 
 
 def entry_id_of(text: str) -> Any:
@@ -94,8 +101,8 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any
     "task_id": ("task_id", str, str),
     "queue": ("queue", str, str),
     "task_type": ("task_type", str, str),
-    "priority": ("priority", str, int),
-    "max_attempts": ("max_attempts", str, int),
+    "priority": ("priority", str, number_of),
+    "max_attempts": ("max_attempts", str, number_of),
     "timeout": ("timeout_ms", _duration_text, duration_of),
     "created_at": ("created_at", _moment_text, moment_of),
     "available_at": ("available_at", _moment_text, moment_of),
@@ -103,7 +110,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any
     "metadata": ("metadata", str, str),
     "idempotency_key": ("idempotency_key", str, str),
     "ttl_at": ("ttl_at", _moment_text, moment_of),
-    "attempt": ("attempt", str, int),
+    "attempt": ("attempt", str, number_of),
     "started_at": ("started_at", _moment_text, moment_of),
     "finished_at": ("finished_at", _moment_text, moment_of),
     "duration": ("duration_ms", _duration_text, duration_of),
@@ -114,7 +121,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], str], Callable[[str], Any
     "history": ("history", history_text, history),
     "requeued_at": ("requeued_at", _moment_text, moment_of),
     "previous_attempts": ("previous_attempts", history_text, history),
-    "previous_attempts_dropped": ("previous_attempts_dropped", str, int),
+    "previous_attempts_dropped": ("previous_attempts_dropped", str, number_of),
     "discarded": ("discarded", _flag, is_set),
     "entry_id": ("entry_id", str, entry_id_of),
     "lease": ("lease", str, str),
@@ -177,7 +184,7 @@ def task_of(values: Values | None, *, task_id: str, payload: str | None = None) 
     """
     if isinstance(values, str):
         raise UnreadableRecord("a task", why=clean(values, limit=_MAX_REASON))
-    if not values or not values[0]:
+    if not values or not (values[0] or any(values)):
         return None
     try:
         # Any: no type says that compress leaves out what is absent

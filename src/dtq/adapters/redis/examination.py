@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from dtq.adapters.redis.envelope import Envelope, among
-from dtq.adapters.redis.guards import NONE, ONE
+from dtq.adapters.redis.guards import NONE, ONE, at_version
 from dtq.adapters.redis.keys import GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.looks import (
@@ -166,7 +166,7 @@ class RedisExaminer:
 
     async def prolong(self, name: str, *, lifetime: timedelta, task_id: TaskId, version: Version) -> bool:
         def expire(envelope: Envelope) -> None:
-            guard = among((version,), ("HGET", envelope.key(self._link.keys.task(task_id)), "version"))
+            guard = at_version(envelope, self._link.keys, version, task_id=task_id)
             envelope.add(guards=[guard], steps=[(("PEXPIRE", envelope.key(name), milliseconds_text(lifetime), "GT"),)])
 
         return await self._link.act(expire) == "1"
@@ -194,7 +194,7 @@ class RedisExaminer:
     async def remove_letter(self, entry_id: EntryId, *, task_id: TaskId, version: Version) -> bool:
         def remove(envelope: Envelope) -> None:
             keys = self._link.keys
-            guard = among((version,), ("HGET", envelope.key(keys.task(task_id)), "version"))
+            guard = at_version(envelope, keys, version, task_id=task_id)
             envelope.add(guards=[guard], steps=[(("XDEL", envelope.key(keys.dead_letters), entry_id),)])
 
         return await self._link.act(remove) == "1"

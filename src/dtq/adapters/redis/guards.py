@@ -11,7 +11,7 @@ from dtq.adapters.redis.wire import record_end, record_prefix
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Requirement
 from dtq.domain.status import Place
-from dtq.domain.task import Receipt, Task, TaskId
+from dtq.domain.task import NO_VERSION, Receipt, Task, TaskId, Version
 from dtq.ports.answers import LimitName
 
 ABSENT: Final = ("",)
@@ -96,8 +96,15 @@ def stands(envelope: Envelope, keys: Keyspace, receipt: Receipt) -> Guard:
 
 def has_version(envelope: Envelope, keys: Keyspace, task: Task | None, *, task_id: str) -> Guard:
     """Require that a task is stored as *task* has it; None requires that it is not stored."""
-    version = "" if task is None else task.version
+    return at_version(envelope, keys, NO_VERSION if task is None else task.version, task_id=task_id)
+
+
+def at_version(envelope: Envelope, keys: Keyspace, version: Version, *, task_id: str) -> Guard:
+    """Require that the record of a task has this version; NO_VERSION requires that there is none."""
     record = envelope.key(keys.task_prefix + task_id)
+    if version == NO_VERSION:
+        # a record that has lost its version is one all the same
+        return among(NONE, ("EXISTS", record))
     return among((envelope.text(version),), ("HGET", record, "version"))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from dtq.adapters.redis.envelope import Envelope, among
+from dtq.adapters.redis.guards import at_version
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.scripts import TAKE_DUE
 from dtq.adapters.redis.store import readable
@@ -37,7 +38,7 @@ async def forget(link: Link, task_id: TaskId, *, version: Version) -> bool:
     """Drop an id, as the port promises."""
 
     def drop(envelope: Envelope, name: str) -> None:
-        guard = among((version,), ("HGET", envelope.key(link.keys.task(task_id)), "version"))
+        guard = at_version(envelope, link.keys, version, task_id=task_id)
         envelope.add(guards=[guard], steps=[(("ZREM", envelope.key(name), task_id),)])
 
     return "1" in await link.act_on((link.keys.claimed, link.keys.schedule), drop)
