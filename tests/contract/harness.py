@@ -65,6 +65,10 @@ class Harness(Protocol):
         """Take the task out of the place that holds it (entry with its owner, schedule, claims, dead letter)."""
         ...
 
+    async def unname(self, task_id: TaskId) -> None:
+        """Let the record of a dead-lettered task name no dead letter, and leave that where it is."""
+        ...
+
     async def strip(self, task_id: TaskId) -> None:
         """Take the payload out of the record of a stored task, and nothing else."""
         ...

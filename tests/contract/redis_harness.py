@@ -162,6 +162,9 @@ class RedisHarness:
         if task is not None and task.dlq_entry_id is not None:
             await self._own.call("XDEL", self._keys.dead_letters, task.dlq_entry_id)
 
+    async def unname(self, task_id: TaskId) -> None:
+        await self._own.call("HSET", self._keys.task(task_id), "dlq_entry_id", "")
+
     async def strip(self, task_id: TaskId) -> None:
         await self._own.call("HDEL", self._keys.task(task_id), "payload")
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import PAYLOAD
 from dtq.adapters.redis.keys import GROUP, Keyspace
-from dtq.adapters.redis.looks import Look, at_key, last_delivered, record_of, snapshot
+from dtq.adapters.redis.looks import Look, at_key, is_missing, last_delivered, record_of, snapshot
 from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.wire import pairs, read_record
 from dtq.domain.facts import Fact, KeyFact, Record, TaskFact
@@ -43,7 +43,8 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             owner_lives=alive == 1,
             paused=paused == 1,
             scheduled=not (due is claimed is None),
-            lettered=is_of_another_type(letters) or bool(letters),
+            lettered=is_of_another_type(letters) or (now.dlq_entry_id is not None and bool(letters)),
+            letter=_unnamed(now, letters, fact.letter),
             trimmed=may_be_trimmed(now, first, state, limit=letter_limit),
             unkeyed=key is None,
             key=None if other is None else other.read([key, *named]),
@@ -51,13 +52,12 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
         )
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
-    touched += under_key(keys, task)[1:]
-    commands = [*_asked(keys, task, stream=stream, owner=owner)]
+    letter = task.dlq_entry_id or fact.letter or "0-1"
     # what is stored under the key is asked for in any case; the record that it named is to be of the same moment
     other = None if fact.key is None else at_key(keys, task.queue, fact.key.key, text=fact.key.text)
-    if other is not None:
-        touched += other.keys
-        commands += other.commands[1:]
+    touched += [*under_key(keys, task)[1:], *(() if other is None else other.keys)]
+    named_too = () if other is None else other.commands[1:]
+    commands = [*_asked(keys, task, stream=stream, owner=owner, letter=letter), *named_too]
     return Look([*dict.fromkeys(touched)], commands, read)
 
 
@@ -72,8 +72,14 @@ def _is_of_another(task: Task, entry: Reply) -> bool:
     return place_of(task) in {*_IN_STREAMS, Place.DEAD} and named not in {"", task.task_id}
 
 
-def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[Sequence[str]]:
-    entry_id, letter = task.entry_id or "0-1", task.dlq_entry_id or "0-1"
+def _unnamed(task: Task, letter: Reply, entry_id: EntryId | None) -> EntryId | None:
+    """Return the dead letter that is the task's although its record names none, if it is still there."""
+    stands = isinstance(letter, list) and bool(letter) and not _is_of_another(task, letter)
+    return entry_id if stands and task.dlq_entry_id is None else None
+
+
+def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str, letter: str) -> Sequence[Sequence[str]]:
+    entry_id = task.entry_id or "0-1"
     return [
         snapshot(keys, task.task_id),
         *(("ZSCORE", name, task.task_id) for name in (keys.schedule, keys.claimed)),
@@ -133,14 +139,22 @@ def completed(
     ]
 
 
-def task_fact(task: Task, *, pending: Reply, delivered: str, key: Fact | None = None, **places: bool) -> TaskFact:
+def task_fact(
+    task: Task,
+    *,
+    pending: Reply,
+    delivered: str,
+    key: Fact | None = None,
+    letter: EntryId | None = None,
+    **places: bool,
+) -> TaskFact:
     """Put together what was read of a task."""
     owner, idle = _owner(pending)
     is_unowned = owner is None and place_of(task) in _IN_STREAMS
     is_passed = is_unowned and _is_behind(task.entry_id, delivered)
     is_fresh = is_unowned and bool(delivered) and not is_passed
     fact = TaskFact(task_id=task.task_id, record=Record(task), owner=owner, idle=idle, passed=is_passed, fresh=is_fresh)
-    return replace(fact, key=key if isinstance(key, KeyFact) else None, **places)
+    return replace(fact, key=key if isinstance(key, KeyFact) else None, letter=letter, **places)
 
 
 def _unread(task_id: TaskId, replies: Sequence[Reply]) -> TaskFact | None:
@@ -169,11 +183,6 @@ def may_be_trimmed(task: Task, first: Reply, state: Reply, *, limit: int) -> boo
         # a stream that is not there has not been trimmed; what may not be asked may have been
         return is_older and not is_missing(state)
     return is_older and int(pairs(state).get("entries-added", limit + 1)) > limit
-
-
-def is_missing(state: Rejected) -> bool:
-    """Tell whether a stream is not there, as against one that may not be asked about."""
-    return "no such key" in str(state)
 
 
 def _owner(pending: Reply) -> tuple[WorkerId | None, timedelta]:

@@ -8,13 +8,12 @@ from msgspec import Struct
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.keys import GROUP
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.looks import last_delivered, record_of, snapshot, why
+from dtq.adapters.redis.looks import is_missing, last_delivered, record_of, snapshot, why
 from dtq.adapters.redis.peeking import Range, peek
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.task_looks import (
     at_keys_of_others,
     completed,
-    is_missing,
     kept_with,
     may_be_trimmed,
     oldest_letter,
