@@ -69,8 +69,8 @@ class Harness(Protocol):
         """Let the record of a dead-lettered task name no dead letter, and leave that where it is."""
         ...
 
-    async def strip(self, task_id: TaskId) -> None:
-        """Take the payload out of the record of a stored task, and nothing else."""
+    async def strip(self, task_id: TaskId, *, leaves: str | None = None) -> None:
+        """Take the payload out of the record of a stored task, and nothing else; *leaves* is put in its place."""
         ...
 
     async def mistime(self, task_id: TaskId, *, at: datetime) -> None:

@@ -77,10 +77,10 @@ class MemoryHarness:
         unnamed = replace(record, task=replace(record.task, dlq_entry_id=None))
         self._state.records.put(task_id, unnamed, lifetime=timedelta(days=1))
 
-    async def strip(self, task_id: TaskId) -> None:
+    async def strip(self, task_id: TaskId, *, leaves: str | None = None) -> None:
         record = self._state.records.get(task_id)
         assert record is not None
-        stripped = replace(record, task=replace(record.task, payload=None))
+        stripped = replace(record, task=replace(record.task, payload=leaves))
         self._state.records.put(task_id, stripped, lifetime=timedelta(days=1))
 
     async def mistime(self, task_id: TaskId, *, at: datetime) -> None:

@@ -126,7 +126,7 @@ class MemoryExaminer:
             record=record,
             has_payload=self._state.has_payload(task_id),
             entered=holds and place in _IN_STREAMS,
-            hollow=holds and place in _IN_STREAMS and "payload" not in stream.entries[task.entry_id or EntryId("")],
+            hollow=holds and place in _IN_STREAMS and not stream.entries[task.entry_id or EntryId("")].get("payload"),
             owner=None if holding is None else holding.owner,
             idle=timedelta(seconds=idle),
             passed=place in _IN_STREAMS and holds and holding is None and task.entry_id not in stream.fresh,

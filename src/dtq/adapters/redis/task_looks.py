@@ -1,6 +1,6 @@
 """How a task and what its record says of its place are read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -48,7 +48,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             trimmed=may_be_trimmed(now, first, state, limit=letter_limit),
             unkeyed=key is None,
             key=None if other is None else other.read([key, *named]),
-            has_payload=kept == 1,
+            has_payload=bool(kept),
         )
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
@@ -63,7 +63,7 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
 
 def _is_hollow(task: Task, entry: Reply) -> bool:
     """Tell whether a task's entry is there, and without a payload."""
-    return place_of(task) in _IN_STREAMS and bool(entry) and PAYLOAD not in pairs(entry[0][1])
+    return place_of(task) in _IN_STREAMS and bool(entry) and not pairs(entry[0][1]).get(PAYLOAD)
 
 
 def _is_of_another(task: Task, entry: Reply) -> bool:
@@ -91,7 +91,7 @@ def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str, letter: str) 
         ("XRANGE", keys.dead_letters, letter, letter),
         *oldest_letter(keys),
         under_key(keys, task),
-        has_payload(keys, task),
+        ("HGET", keys.task(task.task_id), PAYLOAD),
     ]
 
 
@@ -107,35 +107,37 @@ def under_key(keys: Keyspace, task: Task) -> Sequence[str]:
     return ("EXISTS", keys.task(task.task_id)) if key is None else ("GET", keys.idempotency(task.queue, key))
 
 
-def has_payload(keys: Keyspace, task: Task) -> Sequence[str]:
-    """Return the command that tells whether a record has a payload, which may be long and is not read."""
-    return ("HEXISTS", keys.task(task.task_id), PAYLOAD)
-
-
-def kept_with(keys: Keyspace, task: Task) -> Sequence[Sequence[str]]:
-    """Return what is asked of a task beside its place."""
-    return under_key(keys, task), has_payload(keys, task)
-
-
 def at_keys_of_others(keys: Keyspace, *, tasks: Sequence[Task], kept: Sequence[Reply]) -> Iterator[Look]:
-    """Look, by what was answered to `kept_with`, at what stands under the key of a task and does not name it."""
-    for task, text in zip(tasks, kept[::2], strict=True):
+    """Look, by what was answered to `under_key`, at what stands under the key of a task and does not name it."""
+    for task, text in zip(tasks, kept, strict=True):
         named = read_record(text) if isinstance(text, str) else None
         if isinstance(text, str) and (named is None or named.task_id != task.task_id):
             yield at_key(keys, task.queue, task.idempotency_key or "", text=text)
 
 
 def completed(
-    facts: Sequence[TaskFact], *, tasks: Sequence[Task], kept: Sequence[Reply], others: Sequence[Fact]
+    facts: Sequence[TaskFact],
+    *,
+    tasks: Sequence[Task],
+    kept: Sequence[Reply],
+    lacking: Collection[TaskId],
+    others: Sequence[Fact],
 ) -> Sequence[TaskFact]:
-    """Add to *facts* what was answered, of each of *tasks* in turn, to `kept_with`, and to `at_keys_of_others`."""
-    answers = {task.task_id: (kept[2 * number], kept[2 * number + 1]) for number, task in enumerate(tasks)}
+    """Add to *facts* what was answered, of each of *tasks* in turn, to `under_key`, and to `at_keys_of_others`.
+
+    *lacking* are those whose record has no payload.
+    """
+    keys_kept = {task.task_id: key for task, key in zip(tasks, kept, strict=True)}
     keyed = {(one.queue, one.key): one for one in others if isinstance(one, KeyFact)}
     by_task = {task.task_id: keyed.get((task.queue, task.idempotency_key or "")) for task in tasks}
-    found = [(fact, *answers[fact.task_id]) for fact in facts]
     return [
-        replace(fact, unkeyed=key is None, has_payload=payload != 0, key=by_task[fact.task_id])
-        for fact, key, payload in found
+        replace(
+            fact,
+            unkeyed=keys_kept[fact.task_id] is None,
+            has_payload=fact.task_id not in lacking,
+            key=by_task[fact.task_id],
+        )
+        for fact in facts
     ]
 
 
