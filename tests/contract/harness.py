@@ -65,8 +65,12 @@ class Harness(Protocol):
         """Take the task out of the place that holds it (entry with its owner, schedule, claims, dead letter)."""
         ...
 
-    async def strip(self, task_id: TaskId) -> None:
-        """Take the payload out of the record of a stored task, and nothing else."""
+    async def unname(self, task_id: TaskId) -> None:
+        """Let the record of a dead-lettered task name no dead letter, and leave that where it is."""
+        ...
+
+    async def strip(self, task_id: TaskId, *, leaves: str | None = None) -> None:
+        """Take the payload out of the record of a stored task, and nothing else; *leaves* is put in its place."""
         ...
 
     async def mistime(self, task_id: TaskId, *, at: datetime) -> None:

@@ -71,10 +71,16 @@ class MemoryHarness:
         if task is not None and task.dlq_entry_id is not None:
             self._state.letters.remove(task.dlq_entry_id)
 
-    async def strip(self, task_id: TaskId) -> None:
+    async def unname(self, task_id: TaskId) -> None:
         record = self._state.records.get(task_id)
         assert record is not None
-        stripped = replace(record, task=replace(record.task, payload=None))
+        unnamed = replace(record, task=replace(record.task, dlq_entry_id=None))
+        self._state.records.put(task_id, unnamed, lifetime=timedelta(days=1))
+
+    async def strip(self, task_id: TaskId, *, leaves: str | None = None) -> None:
+        record = self._state.records.get(task_id)
+        assert record is not None
+        stripped = replace(record, task=replace(record.task, payload=leaves))
         self._state.records.put(task_id, stripped, lifetime=timedelta(days=1))
 
     async def mistime(self, task_id: TaskId, *, at: datetime) -> None:

@@ -162,8 +162,12 @@ class RedisHarness:
         if task is not None and task.dlq_entry_id is not None:
             await self._own.call("XDEL", self._keys.dead_letters, task.dlq_entry_id)
 
-    async def strip(self, task_id: TaskId) -> None:
-        await self._own.call("HDEL", self._keys.task(task_id), "payload")
+    async def unname(self, task_id: TaskId) -> None:
+        await self._own.call("HSET", self._keys.task(task_id), "dlq_entry_id", "")
+
+    async def strip(self, task_id: TaskId, *, leaves: str | None = None) -> None:
+        record = self._keys.task(task_id)
+        await self._own.call(*(("HDEL", record, "payload") if leaves is None else ("HSET", record, "payload", leaves)))
 
     async def mistime(self, task_id: TaskId, *, at: datetime) -> None:
         for key in (self._keys.schedule, self._keys.claimed):

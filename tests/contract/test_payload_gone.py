@@ -20,11 +20,12 @@ NEEDING = [TaskStatus.PENDING, TaskStatus.RETRYING, TaskStatus.QUEUED, TaskStatu
 
 
 @pytest.mark.parametrize("status", NEEDING)
-async def test_a_task_without_its_payload_is_told_of(harness: Harness, status: TaskStatus) -> None:
+@pytest.mark.parametrize("leaves", [None, ""])
+async def test_a_task_without_its_payload_is_told_of(harness: Harness, status: TaskStatus, leaves: str | None) -> None:
     task = await bring_to(harness, status)
     assert (await the_fact(harness, TaskFact, task_id=task.task_id)).has_payload
 
-    await harness.strip(task.task_id)
+    await harness.strip(task.task_id, leaves=leaves)
 
     (finding,) = await found(harness)
     assert (Kind.UNREADABLE, task.task_id, task.queue) == (finding.kind, finding.task_id, finding.queue)
@@ -43,10 +44,10 @@ async def test_what_has_ended_needs_no_payload(harness: Harness, status: TaskSta
     assert [] == await found(harness)
 
 
-async def emptied(harness: Harness, status: TaskStatus) -> Task:
+async def emptied(harness: Harness, status: TaskStatus, **has: str) -> Task:
     """Have an entry without a payload in the place of a task's own, as a stranger may leave it."""
     task = await bring_to(harness, status)
-    forged = await harness.forge(task.queue, priority=task.priority, fields=entry_fields(task))
+    forged = await harness.forge(task.queue, priority=task.priority, fields=entry_fields(task) | has)
     after = replace(task, entry_id=forged.entry_id, version=Version("emptied"))
     (answer,) = await harness.backend.broker.commit([Change(before=task, after=after, at=now(harness))])
     assert isinstance(answer, Applied)
@@ -54,8 +55,11 @@ async def emptied(harness: Harness, status: TaskStatus) -> Task:
 
 
 @pytest.mark.parametrize("status", [TaskStatus.QUEUED, TaskStatus.RUNNING])
-async def test_an_entry_without_the_payload_of_its_record_is_told_of(harness: Harness, status: TaskStatus) -> None:
-    task = await emptied(harness, status)
+@pytest.mark.parametrize("has", [{}, {"payload": ""}])
+async def test_an_entry_without_the_payload_of_its_record_is_told_of(
+    harness: Harness, status: TaskStatus, has: dict[str, str]
+) -> None:
+    task = await emptied(harness, status, **has)
 
     assert (Kind.HOLLOW_ENTRY, task.task_id) in [(one.kind, one.task_id) for one in await found(harness)]
     fact = await the_fact(harness, TaskFact, task_id=task.task_id)

@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from dtq.domain.change import Change, IllegalChange, Requirement
 from dtq.domain.status import TaskStatus, is_legal
-from dtq.domain.task import NO_VERSION, QueueName, Task, TaskId
+from dtq.domain.task import NO_VERSION, EntryId, QueueName, Task, TaskId
 from tests.domain.factories import ENDED, LEASE, NEW_LEASE, NOW, PAIRS, STATUSES, TOKEN, VERSION, WORKER, a_task
 
 STEPS_THAT_STAY = (TaskStatus.PENDING, TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RETRYING)
@@ -138,6 +140,23 @@ def test_nothing_changes_an_ended_task(status: TaskStatus) -> None:
 
     with pytest.raises(IllegalChange, match="ended"):
         a_change(before, replace(before, version=TOKEN))
+
+
+@pytest.mark.parametrize("changes", [{"dlq_entry_id": EntryId("2-0")}, {"dlq_entry_id": None, "attempt": 2}])
+def test_a_dead_letter_is_exchanged_for_no_other(changes: dict[str, Any]) -> None:
+    before = replace(a_task(TaskStatus.DEAD_LETTERED), dlq_entry_id=EntryId("1-0"))
+
+    with pytest.raises(IllegalChange, match="ended"):
+        a_change(before, replace(before, version=TOKEN, **changes))
+
+
+def test_a_dead_letter_is_named_again_and_nothing_else_is_new() -> None:
+    before = replace(a_task(TaskStatus.DEAD_LETTERED), dlq_entry_id=None)
+    after = replace(before, dlq_entry_id=EntryId("1-0"), version=TOKEN)
+
+    assert after == a_change(before, after).after
+    with pytest.raises(IllegalChange, match="ended"):
+        a_change(before, replace(after, task_type="another"))
 
 
 def test_a_dead_letter_can_be_discarded() -> None:

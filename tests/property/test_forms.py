@@ -54,6 +54,13 @@ def _reburied(task: Task, at: datetime, token: Version) -> object:
     return lifecycle.rebury(task, now=at, token=token, audit=an_audit_entry())
 
 
+def _named_again(task: Task, at: datetime, token: Version) -> object:
+    if task.dlq_entry_id is not None:
+        return None
+    letter = EntryId(f"{token.encode().hex()}-1")
+    return lifecycle.name_again(task, letter=letter, now=at, token=token, audit=an_audit_entry())
+
+
 DECISIONS: Final[Mapping[str, Decide]] = {
     "start": _started,
     "succeed": _finished(a_success()),
@@ -70,6 +77,7 @@ DECISIONS: Final[Mapping[str, Decide]] = {
     "reschedule": lambda task, at, token: lifecycle.reschedule(task, now=at, token=token, audit=an_audit_entry()),
     "restore": _restored,
     "rebury": _reburied,
+    "name again": _named_again,
 }
 
 

@@ -143,7 +143,10 @@ def _step_fault(before: Task, after: Task) -> str | None:
 
 
 def _is_reburied(before: Task, after: Task) -> bool:
-    """Tell whether a dead letter is asked for in place of the one that the task had, and nothing else is new."""
-    if before.dlq_entry_id is None or after.dlq_entry_id is not None or place_of(after) is not Place.DEAD:
+    """Tell whether a dead letter is asked for in place of the one that the task had, or named where none was.
+
+    Nothing else is new.
+    """
+    if (before.dlq_entry_id is None) is (after.dlq_entry_id is None) or place_of(after) is not Place.DEAD:
         return False
     return before == replace(after, payload=before.payload, dlq_entry_id=before.dlq_entry_id, version=before.version)

@@ -52,8 +52,11 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
         is_repaired=False,
     ),
     Kind.UNREGISTERED: Diagnosis(
-        meaning="the queue is in no list, and no sweep cares for it",
-        remedy="it is registered",
+        meaning=(
+            "the queue is in no list, and no sweep cares for it, "
+            "although it has keys, or a living task's record names it"
+        ),
+        remedy="it is registered, and gets its count",
     ),
     Kind.BAD_NAME: Diagnosis(
         meaning="the name counts toward DTQ_MAX_QUEUES and stands for nothing",
@@ -100,7 +103,10 @@ DIAGNOSES: Final[Mapping[Kind, Diagnosis]] = {
     ),
     Kind.LETTER_MISSING: Diagnosis(
         meaning="the task was given up, and no list of dead letters shows it; it cannot be requeued",
-        remedy="its dead letter is written again",
+        remedy=(
+            "its dead letter is written again, or named again where it stands and its record lost its name; "
+            "of one whose record names none, and which no letter names, a person has to say so first"
+        ),
     ),
     Kind.LETTER_SURPLUS: Diagnosis(
         meaning="a dead letter that counts for no task, and takes the room of others",

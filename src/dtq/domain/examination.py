@@ -116,7 +116,8 @@ def _queue(fact: QueueFact) -> Iterator[Finding]:
         return
     queue = QueueName(fact.name)
     if not fact.is_registered:
-        detail = "it has keys, and is not in the list of queues"
+        has = "it has keys" if fact.waiting is None else f"task {fact.waiting} is in it"
+        detail = f"{has}, and it is not in the list of queues"
         yield Finding(kind=Kind.UNREGISTERED, subject=queue, detail=detail, fact=fact, queue=queue)
     elif 0 < fact.groups < fact.bands:
         detail = f"{fact.bands - fact.groups} of its {fact.bands} priorities have no consumer group"

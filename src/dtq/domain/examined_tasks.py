@@ -64,9 +64,14 @@ def _placed(fact: TaskFact, task: Task, *, bearings: Bearings) -> Iterator[Findi
     if place in _IN_STREAMS and fact.entered:
         yield from _held(fact, task, bearings=bearings)
     if place is Place.DEAD and not fact.lettered and not _is_explained(fact, task, bearings=bearings):
-        letter = task.dlq_entry_id
-        gone = f"its dead letter {letter} is gone" if letter else "its record names no dead letter"
-        yield of_task(fact, Kind.LETTER_MISSING, task, gone)
+        yield of_task(fact, Kind.LETTER_MISSING, task, _unlettered(fact, task))
+
+
+def _unlettered(fact: TaskFact, task: Task) -> str:
+    if task.dlq_entry_id is not None:
+        return f"its dead letter {task.dlq_entry_id} is gone"
+    stands = "and none names it: see docs/doctor.md" if fact.letter is None else f"and {fact.letter} names it"
+    return f"its record names no dead letter, {stands}"
 
 
 def _mistaken(task: Task) -> str:

@@ -48,7 +48,8 @@ class TaskFact(Struct, frozen=True, kw_only=True):
     owns the entry, ``idle`` since when nothing was heard of it; one that was ``passed`` has no owner and was read
     before, one that is ``fresh`` has none yet, and its group delivers it. ``trimmed`` tells that older dead letters
     than its own may have been trimmed away, ``unkeyed`` that nothing is stored under its idempotency key; ``key`` is
-    what is, where it does not name this task.
+    what is, where it does not name this task. ``letter`` is a dead letter that names this task, whose record names
+    none; only where the task was looked at by itself.
     """
 
     task_id: TaskId
@@ -68,6 +69,7 @@ class TaskFact(Struct, frozen=True, kw_only=True):
     trimmed: bool = False
     unkeyed: bool = False
     key: KeyFact | None = None
+    letter: EntryId | None = None
 
 
 class EntryFact(Struct, frozen=True, kw_only=True):
@@ -150,10 +152,14 @@ class ConsumerFact(Struct, frozen=True, kw_only=True):
 
 
 class QueueFact(Struct, frozen=True, kw_only=True):
-    """A name of a queue, from wherever it stands; ``groups`` counts the priorities of ``bands`` that can be read."""
+    """A name of a queue, from wherever it stands; ``groups`` counts the priorities of ``bands`` that can be read.
+
+    ``waiting`` is a living task of it, where the name was read from the record of one.
+    """
 
     name: str
     is_registered: bool
+    waiting: TaskId | None = None
     groups: int = 0
     bands: int = 0
 

@@ -16,7 +16,7 @@ from dtq.domain.change import Change, Requirement
 from dtq.domain.decision import Drop, DropReason
 from dtq.domain.events import EventType, task_event
 from dtq.domain.status import WAITING_FOR_TIME, Place, TaskStatus
-from dtq.domain.task import Task, TaskId, Version, WorkerId, place_of
+from dtq.domain.task import EntryId, Task, TaskId, Version, WorkerId, place_of
 
 KEPT_PREVIOUS_ATTEMPTS: Final = 20
 """How many attempt records of earlier lives a requeued task carries along."""
@@ -185,6 +185,14 @@ def rebury(task: Task, *, now: datetime, token: Version, audit: AuditEntry) -> C
         return refusal
     after = replace(task, dlq_entry_id=None, version=token)
     return Change(before=task, after=after, at=now, requires=(Requirement.HOMELESS,), audit=audit)
+
+
+def name_again(task: Task, *, letter: EntryId, now: datetime, token: Version, audit: AuditEntry) -> Change | Drop:
+    """Let a dead-lettered task's record name its dead letter again, whose name it lost to foul play."""
+    refusal = _not_a_dead_letter(task)
+    if refusal is not None:
+        return refusal
+    return Change(before=task, after=replace(task, dlq_entry_id=letter, version=token), at=now, audit=audit)
 
 
 def _not_a_dead_letter(task: Task) -> Drop | None:

@@ -46,9 +46,9 @@ from dtq.domain.facts import (
 )
 from dtq.domain.findings import Finding, Kind
 from dtq.domain.idempotency import IdempotencyRecord, state_of
-from dtq.domain.lifecycle import rebury, reenter, rehome, reschedule, restore
+from dtq.domain.lifecycle import name_again, rebury, reenter, rehome, reschedule, restore
 from dtq.domain.retention import LEAD_TERM, Retention, mark_lifetime, record_lifetime, task_lifetime
-from dtq.domain.task import NO_VERSION, QueueName, Task, Version
+from dtq.domain.task import NO_VERSION, EntryId, QueueName, Task, Version
 
 HEARTBEAT_LIFETIME: Final = timedelta(seconds=15)
 """What a heartbeat of unknown age gets; a worker that lives writes it anew before that."""
@@ -112,9 +112,8 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
         place = rehome if kind is Kind.HOMELESS else reenter
         change = place(task, now=using.now, token=using.token, audit=using.audit)
         return change if isinstance(change, Change) else None
-    if kind is Kind.LETTER_MISSING and task.failure is not None and task.dlq_entry_id is not None:
-        change = rebury(task, now=using.now, token=using.token, audit=using.audit)
-        return change if isinstance(change, Change) else None
+    if kind is Kind.LETTER_MISSING:
+        return _of_unlettered(task, fact.letter, using=using)
     if kind is Kind.KEY and task.idempotency_key is not None:
         stored = "" if fact.unkeyed or fact.key is None else fact.key.text
         return _of_record(task, key=task.idempotency_key, text=stored, using=using)
@@ -122,6 +121,17 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
         # what was never read, as far as the group knows, is delivered again once there is a group
         return HandBack(task.receipt, fact.owner) if fact.owner or fact.passed else Register(task.queue)
     return None
+
+
+def _of_unlettered(task: Task, letter: EntryId | None, *, using: Pharmacy) -> Change | None:
+    if task.dlq_entry_id is None and letter is not None:
+        named = name_again(task, letter=letter, now=using.now, token=using.token, audit=using.audit)
+        return named if isinstance(named, Change) else None
+    if task.failure is None or task.dlq_entry_id is None:
+        # somebody wrote the status by hand, it seems, and who knows what was meant
+        return None
+    change = rebury(task, now=using.now, token=using.token, audit=using.audit)
+    return change if isinstance(change, Change) else None
 
 
 def _of_member(task: Task | None, *, using: Pharmacy) -> Change | None:

@@ -10,7 +10,7 @@ from dtq.domain.entry import milliseconds
 from dtq.domain.task import QueueName
 from dtq.domain.workers import WorkerStatus
 from tests.adapters.redis.schema import Schema
-from tests.contract.steps import LEADER, cancel, seconds, submit
+from tests.contract.steps import LEADER, cancel, seconds, submit, take
 from tests.factories import OPERATOR, QUEUE, WORKER, a_heartbeat, an_audit_entry, an_event
 
 MAIL = QueueName("mail")
@@ -57,6 +57,19 @@ async def test_a_pause_is_a_one_that_goes_with_it(schema: Schema) -> None:
 
     await queues.resume(MAIL, audit=an_audit_entry(), event=an_event())
     assert 0 == await schema.call("EXISTS", key)
+
+
+@pytest.mark.parametrize("text", ["0", "", "no"])
+async def test_whatever_stands_there_pauses(schema: Schema, text: str) -> None:
+    await submit(schema.harness)
+    await schema.call("SET", f"{schema.prefix}:queue:{QUEUE}:paused", text)
+
+    assert (await schema.harness.backend.queues.stats(QUEUE)).paused
+    fetched = await schema.harness.backend.broker.fetch(QUEUE, worker=WORKER, limit=1, reap_idle=None)
+    assert (True, []) == (fetched.paused, [*fetched.deliveries])
+
+    await schema.harness.backend.queues.resume(QUEUE, audit=an_audit_entry(), event=an_event())
+    assert 1 == len(await take(schema.harness))
 
 
 async def test_a_task_that_is_cancelled_while_queued_is_in_the_set_of_those(schema: Schema) -> None:

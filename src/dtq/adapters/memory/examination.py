@@ -1,4 +1,4 @@
-"""Examinations in memory, where names, types, lifetimes, groups and counts cannot be spoiled."""
+"""Examinations in memory, where types, lifetimes, groups and counts cannot be spoiled."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import timedelta
@@ -17,6 +17,7 @@ from dtq.domain.facts import (
     KeyFact,
     LetterFact,
     MemberFact,
+    QueueFact,
     Record,
     TaskFact,
 )
@@ -60,6 +61,8 @@ class MemoryExaminer:
                 return self._letter(entry_id) if entry_id in self._state.letters.entries else None
             case KeyFact(queue=queue, key=key, text=text):
                 return self._key(queue, key) if self._state.keys.get((queue, key)) == text else None
+            case QueueFact(name=name):
+                return self._queue(QueueName(name))
             case ConsumerFact(queue=queue, worker=worker):
                 is_known = worker in await self._workers.known() or await self._workers.get(worker) is not None
                 is_there = worker in self._state.queue(queue).consumers
@@ -88,6 +91,20 @@ class MemoryExaminer:
         yield from map(self._member, state.schedule)
         yield from (self._letter(entry_id) for entry_id in state.letters.entries)
         yield from (self._key(queue_name, key) for queue_name, key in state.keys)
+        names = state.known | state.queues.keys() | {task.queue for task in self._living()}
+        yield from (fact for fact in map(self._queue, sorted(names)) if fact is not None)
+
+    def _living(self) -> Iterator[Task]:
+        tasks = (self._record(task_id).task for task_id in self._state.records)
+        return (task for task in tasks if task is not None and not task.is_terminal)
+
+    def _queue(self, name: QueueName) -> QueueFact | None:
+        """Tell of a queue; of one in no list only where it holds something, or a living task is in it."""
+        state, is_registered = self._state, name in self._state.known
+        waiting = None if is_registered else next((one.task_id for one in self._living() if one.queue == name), None)
+        holds = name in state.paused or (name in state.queues and state.queues[name].depth > 0)
+        is_gone = not (is_registered or waiting or holds)
+        return None if is_gone else QueueFact(name=name, is_registered=is_registered, waiting=waiting)
 
     def _record(self, task_id: TaskId) -> Record:
         if task_id in self._state.faults.garbled:
@@ -109,13 +126,14 @@ class MemoryExaminer:
             record=record,
             has_payload=self._state.has_payload(task_id),
             entered=holds and place in _IN_STREAMS,
-            hollow=holds and place in _IN_STREAMS and "payload" not in stream.entries[task.entry_id or EntryId("")],
+            hollow=holds and place in _IN_STREAMS and not stream.entries[task.entry_id or EntryId("")].get("payload"),
             owner=None if holding is None else holding.owner,
             idle=timedelta(seconds=idle),
             passed=place in _IN_STREAMS and holds and holding is None and task.entry_id not in stream.fresh,
             paused=task.queue in self._state.paused,
             scheduled=holds and place is Place.SCHEDULE,
             lettered=holds and place is Place.DEAD,
+            letter=self._letter_of(task) if place is Place.DEAD and task.dlq_entry_id is None else None,
             trimmed=self._is_trimmed(task),
             unkeyed=task.idempotency_key is not None
             and self._state.keys.get((task.queue, task.idempotency_key)) is None,
@@ -126,6 +144,11 @@ class MemoryExaminer:
         key = task.idempotency_key
         fact = None if key is None or self._state.keys.get((task.queue, key)) is None else self._key(task.queue, key)
         return None if fact is None or (fact.named and fact.named.task_id == task.task_id) else fact
+
+    def _letter_of(self, task: Task) -> EntryId | None:
+        """Return the latest dead letter that names a task."""
+        letters = reversed(self._state.letters.entries.items())
+        return next((entry_id for entry_id, fields in letters if fields.get("task_id") == task.task_id), None)
 
     def _is_trimmed(self, task: Task) -> bool:
         """Tell whether older letters than this one's may have made room for later ones."""

@@ -80,9 +80,9 @@ class State:
         return None if record is None else record.task
 
     def has_payload(self, task_id: TaskId) -> bool:
-        """Tell whether the task's record still has its payload."""
+        """Tell whether the task's record still has its payload, which is never empty."""
         task = self.task(task_id)
-        return task is not None and task.payload is not None
+        return task is not None and bool(task.payload)
 
     def readable(self, task_id: TaskId) -> Task | None:
         """Return the task as a listing gets it: none where the record is garbled."""

@@ -1,8 +1,10 @@
 """The examiner: pages of everything, single things once more in one step, and the small acts that mend."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
+
+from msgspec.structs import replace
 
 from dtq.adapters.redis.envelope import Envelope, among
 from dtq.adapters.redis.guards import NONE, ONE, at_version
@@ -28,6 +30,7 @@ from dtq.adapters.redis.ready import HANDED_BACK
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.tally import count_scheduled
 from dtq.adapters.redis.task_looks import at_task
+from dtq.adapters.redis.unnamed import unnamed
 from dtq.adapters.redis.wire import json_text, read_record
 from dtq.domain.errors import BrokerRefused
 from dtq.domain.facts import (
@@ -69,7 +72,8 @@ class RedisExaminer:
         if any(isinstance(fact, CountFact) for fact in facts):
             counts = await self._counts()
         others = [fact for fact in facts if not isinstance(fact, CountFact)]
-        looks = [await self._look(fact) for fact in others]
+        letters = await unnamed(self._link, others)
+        looks = [await self._look(fact, letters) for fact in others]
         found = iter(await self._in_steps(looks))
         return [counts.get(fact.queue) if isinstance(fact, CountFact) else next(found) for fact in facts]
 
@@ -80,11 +84,12 @@ class RedisExaminer:
             # they move, or cannot be read any more: none is surely wrong
             return {}
 
-    async def _look(self, fact: Fact) -> Look:
+    async def _look(self, fact: Fact, letters: Mapping[TaskId, EntryId]) -> Look:
         keys = self._link.keys
         match fact:
             case TaskFact():
-                return at_task(keys, fact, letter_limit=self._link.options.dead_letter_limit)
+                searched = replace(fact, letter=fact.letter or letters.get(fact.task_id))
+                return at_task(keys, searched, letter_limit=self._link.options.dead_letter_limit)
             case EntryFact():
                 return at_entry(keys, fact.receipt, fact.task_id)
             case MemberFact():
@@ -106,7 +111,7 @@ class RedisExaminer:
             case ConsumerFact():
                 return at_consumer(keys, fact.queue, fact.worker)
             case QueueFact():
-                return at_queue(keys, fact.name)
+                return at_queue(keys, fact.name, waiting=fact.waiting)
             case ReadingFact():
                 return at_reading(keys, fact.queue)
             case HeartbeatFact():

@@ -231,19 +231,43 @@ def consumer_fact(
     )
 
 
-def at_queue(keys: Keyspace, name: str) -> Look:
-    """Look at the name of a queue: whether it is registered, and which of its streams have a group."""
-    streams = keys.streams(QueueName(name))
-    commands = [("HEXISTS", keys.queues, name), *(("XINFO", "GROUPS", stream) for stream in streams)]
+def at_queue(keys: Keyspace, name: str, *, waiting: TaskId | None = None) -> Look:
+    """Look at the name of a queue, and at a task that named it: is it registered, which of its streams have a group.
+
+    It is gone where nothing is stored of it any more, and the task is none of its living ones.
+    """
+    streams, switch = keys.streams(QueueName(name)), keys.paused(QueueName(name))
+    commands = [("HEXISTS", keys.queues, name), ("EXISTS", switch), snapshot(keys, waiting or "")]
+    commands += [("XINFO", "GROUPS", stream) for stream in streams]
 
     def read(replies: Sequence[Reply]) -> Fact | None:
-        registered, *groups = replies
+        registered, paused, record, *groups = replies
         readable = [reply for reply in groups if not is_of_another_type(reply)]
         owned = [reply for reply in readable if last_delivered(reply)]
         is_registered = registered == 1 or is_of_another_type(registered)
-        return QueueFact(name=name, is_registered=is_registered, groups=len(owned), bands=len(readable))
+        task = None if waiting is None else record_of(record, waiting).task
+        lives = task is not None and task.queue == name and not task.is_terminal
+        if not (is_registered or lives or paused == 1 or any(map(_is_stored, groups))):
+            return None
+        return QueueFact(
+            name=name,
+            is_registered=is_registered,
+            waiting=waiting if lives else None,
+            groups=len(owned),
+            bands=len(readable),
+        )
 
-    return Look([keys.queues, *streams], commands, read)
+    return Look([keys.queues, switch, keys.task_prefix + (waiting or ""), *streams], commands, read)
+
+
+def _is_stored(groups: Reply) -> bool:
+    """Tell whether there is a stream, whatever may be asked of it."""
+    return not isinstance(groups, Rejected) or not is_missing(groups)
+
+
+def is_missing(state: Rejected) -> bool:
+    """Tell whether a stream is not there, as against one that may not be asked about."""
+    return "no such key" in str(state)
 
 
 def last_delivered(groups: Reply) -> str:

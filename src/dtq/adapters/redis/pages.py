@@ -28,8 +28,8 @@ from dtq.adapters.redis.tally import count_scheduled
 from dtq.adapters.redis.task_pages import LOOKED_AT, TaskPages
 from dtq.adapters.redis.trips import looked_at, through
 from dtq.adapters.redis.upkeep import literal
-from dtq.domain.facts import Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role
-from dtq.domain.task import EntryId, QueueName, Receipt, TaskId, WorkerId
+from dtq.domain.facts import Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
+from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, WorkerId
 
 _TYPES: Final = "types and lifetimes of keys"
 
@@ -89,12 +89,17 @@ class Pages:
         facts = await self._tasks.all_of(ids, there=there, tells_types=self._reads_types)
         facts += await looked_at(self._link, [at_heartbeat(self._keys, one.worker) for one in names if one.worker])
         facts += await self._idempotency([name for name in names if name.role is Role.KEY])
-        fresh = {name.queue for name in names if name.queue and name.role is Role.BOUNDED} - self._queues
+        named: dict[str, TaskId | None] = {
+            name.queue: None for name in names if name.queue and name.role is Role.BOUNDED
+        }
+        # a queue that has only tasks which wait for their time has no key of its own
+        named |= {task.queue: task.task_id for task in _living(facts)}
+        fresh = named.keys() - self._queues
         self._queues |= fresh
         return [
             *with_records(self._keys, types, facts),
             *facts,
-            *await looked_at(self._link, [at_queue(self._keys, queue) for queue in sorted(fresh)]),
+            *await looked_at(self._link, [at_queue(self._keys, one, waiting=named[one]) for one in sorted(fresh)]),
         ]
 
     async def _types(self, names: Sequence[Name]) -> list[Fact | Denied]:
@@ -181,3 +186,8 @@ class Pages:
         while ids := await self._link.client.call("ZRANGE", name, first, first + self._limit - 1):
             yield await looked_at(self._link, [at_member(self._keys, TaskId(one)) for one in ids])
             first += len(ids)
+
+
+def _living(facts: Sequence[Fact]) -> list[Task]:
+    tasks = [one.record.task for one in facts if isinstance(one, TaskFact)]
+    return [task for task in tasks if task is not None and not task.is_terminal]

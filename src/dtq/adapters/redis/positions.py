@@ -7,9 +7,9 @@ from dtq.adapters.redis.envelope import Envelope, among
 from dtq.adapters.redis.guards import NONE
 from dtq.adapters.redis.keys import BANDS, GROUP, Keyspace
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.looks import Look, last_delivered, last_id
+from dtq.adapters.redis.looks import Look, is_missing, last_delivered, last_id
 from dtq.adapters.redis.store import is_of_another_type
-from dtq.adapters.redis.task_looks import is_missing, position
+from dtq.adapters.redis.task_looks import position
 from dtq.domain.facts import Fact, ReadingFact
 from dtq.domain.task import QueueName
 

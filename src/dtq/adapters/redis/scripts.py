@@ -52,10 +52,11 @@ EXTEND: Final = _shipped("extend", allow_oom=True)
 TAKE_DUE: Final = _shipped("take_due", allow_oom=True)
 PEEK: Final = _shipped("peek", allow_oom=True)
 SUSPECTS: Final = _shipped("suspects", allow_oom=True)
+LACKING: Final = _shipped("lacking", allow_oom=True)
 RUN: Final = _shipped("run", allow_oom=True)
 PERMITS: Final = _shipped("permits", allow_oom=True)
 
-ALL: Final = (COMMIT, ADMIT, FETCH, TURN, EXTEND, TAKE_DUE, PEEK, SUSPECTS, RUN, PERMITS)
+ALL: Final = (COMMIT, ADMIT, FETCH, TURN, EXTEND, TAKE_DUE, PEEK, SUSPECTS, LACKING, RUN, PERMITS)
 
 
 class Scripts:

@@ -68,7 +68,9 @@ async def _count_once(link: Link) -> Sequence[CountFact] | None:
         return ()
     wrong = [fact for fact in facts if not _is_number(fact.text) or int(fact.text) != fact.counted]
     off = sum(counted(fact.text) - fact.counted for fact in wrong)
-    return wrong if before == after and off == after.surplus + strays else None
+    # tasks of a queue that is in no list are noted for none
+    unlisted = sum(number for queue, number in by_queue.items() if queue not in after.noted)
+    return wrong if before == after and off == after.surplus + strays + unlisted else None
 
 
 async def _exactly(link: Link) -> Sequence[CountFact] | None:

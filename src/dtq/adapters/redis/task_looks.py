@@ -1,6 +1,6 @@
 """How a task and what its record says of its place are read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.codec import PAYLOAD
 from dtq.adapters.redis.keys import GROUP, Keyspace
-from dtq.adapters.redis.looks import Look, at_key, last_delivered, record_of, snapshot
+from dtq.adapters.redis.looks import Look, at_key, is_missing, last_delivered, record_of, snapshot
 from dtq.adapters.redis.store import is_of_another_type
 from dtq.adapters.redis.wire import pairs, read_record
 from dtq.domain.facts import Fact, KeyFact, Record, TaskFact
@@ -43,27 +43,27 @@ def at_task(keys: Keyspace, fact: TaskFact, *, letter_limit: int) -> Look:
             owner_lives=alive == 1,
             paused=paused == 1,
             scheduled=not (due is claimed is None),
-            lettered=is_of_another_type(letters) or bool(letters),
+            lettered=is_of_another_type(letters) or (now.dlq_entry_id is not None and bool(letters)),
+            letter=_unnamed(now, letters, fact.letter),
             trimmed=may_be_trimmed(now, first, state, limit=letter_limit),
             unkeyed=key is None,
             key=None if other is None else other.read([key, *named]),
-            has_payload=kept == 1,
+            has_payload=bool(kept),
         )
 
     touched = [record, keys.schedule, keys.claimed, stream, owner, keys.paused(task.queue), keys.dead_letters]
-    touched += under_key(keys, task)[1:]
-    commands = [*_asked(keys, task, stream=stream, owner=owner)]
+    letter = task.dlq_entry_id or fact.letter or "0-1"
     # what is stored under the key is asked for in any case; the record that it named is to be of the same moment
     other = None if fact.key is None else at_key(keys, task.queue, fact.key.key, text=fact.key.text)
-    if other is not None:
-        touched += other.keys
-        commands += other.commands[1:]
+    touched += [*under_key(keys, task)[1:], *(() if other is None else other.keys)]
+    named_too = () if other is None else other.commands[1:]
+    commands = [*_asked(keys, task, stream=stream, owner=owner, letter=letter), *named_too]
     return Look([*dict.fromkeys(touched)], commands, read)
 
 
 def _is_hollow(task: Task, entry: Reply) -> bool:
     """Tell whether a task's entry is there, and without a payload."""
-    return place_of(task) in _IN_STREAMS and bool(entry) and PAYLOAD not in pairs(entry[0][1])
+    return place_of(task) in _IN_STREAMS and bool(entry) and not pairs(entry[0][1]).get(PAYLOAD)
 
 
 def _is_of_another(task: Task, entry: Reply) -> bool:
@@ -72,8 +72,14 @@ def _is_of_another(task: Task, entry: Reply) -> bool:
     return place_of(task) in {*_IN_STREAMS, Place.DEAD} and named not in {"", task.task_id}
 
 
-def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[Sequence[str]]:
-    entry_id, letter = task.entry_id or "0-1", task.dlq_entry_id or "0-1"
+def _unnamed(task: Task, letter: Reply, entry_id: EntryId | None) -> EntryId | None:
+    """Return the dead letter that is the task's although its record names none, if it is still there."""
+    stands = isinstance(letter, list) and bool(letter) and not _is_of_another(task, letter)
+    return entry_id if stands and task.dlq_entry_id is None else None
+
+
+def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str, letter: str) -> Sequence[Sequence[str]]:
+    entry_id = task.entry_id or "0-1"
     return [
         snapshot(keys, task.task_id),
         *(("ZSCORE", name, task.task_id) for name in (keys.schedule, keys.claimed)),
@@ -85,7 +91,7 @@ def _asked(keys: Keyspace, task: Task, *, stream: str, owner: str) -> Sequence[S
         ("XRANGE", keys.dead_letters, letter, letter),
         *oldest_letter(keys),
         under_key(keys, task),
-        has_payload(keys, task),
+        ("HGET", keys.task(task.task_id), PAYLOAD),
     ]
 
 
@@ -101,46 +107,56 @@ def under_key(keys: Keyspace, task: Task) -> Sequence[str]:
     return ("EXISTS", keys.task(task.task_id)) if key is None else ("GET", keys.idempotency(task.queue, key))
 
 
-def has_payload(keys: Keyspace, task: Task) -> Sequence[str]:
-    """Return the command that tells whether a record has a payload, which may be long and is not read."""
-    return ("HEXISTS", keys.task(task.task_id), PAYLOAD)
-
-
-def kept_with(keys: Keyspace, task: Task) -> Sequence[Sequence[str]]:
-    """Return what is asked of a task beside its place."""
-    return under_key(keys, task), has_payload(keys, task)
-
-
 def at_keys_of_others(keys: Keyspace, *, tasks: Sequence[Task], kept: Sequence[Reply]) -> Iterator[Look]:
-    """Look, by what was answered to `kept_with`, at what stands under the key of a task and does not name it."""
-    for task, text in zip(tasks, kept[::2], strict=True):
+    """Look, by what was answered to `under_key`, at what stands under the key of a task and does not name it."""
+    for task, text in zip(tasks, kept, strict=True):
         named = read_record(text) if isinstance(text, str) else None
         if isinstance(text, str) and (named is None or named.task_id != task.task_id):
             yield at_key(keys, task.queue, task.idempotency_key or "", text=text)
 
 
 def completed(
-    facts: Sequence[TaskFact], *, tasks: Sequence[Task], kept: Sequence[Reply], others: Sequence[Fact]
+    facts: Sequence[TaskFact],
+    *,
+    tasks: Sequence[Task],
+    kept: Sequence[Reply],
+    lacking: Collection[TaskId],
+    others: Sequence[Fact],
 ) -> Sequence[TaskFact]:
-    """Add to *facts* what was answered, of each of *tasks* in turn, to `kept_with`, and to `at_keys_of_others`."""
-    answers = {task.task_id: (kept[2 * number], kept[2 * number + 1]) for number, task in enumerate(tasks)}
+    """Add to *facts* what was answered, of each of *tasks* in turn, to `under_key`, and to `at_keys_of_others`.
+
+    *lacking* are those whose record has no payload.
+    """
+    keys_kept = {task.task_id: key for task, key in zip(tasks, kept, strict=True)}
     keyed = {(one.queue, one.key): one for one in others if isinstance(one, KeyFact)}
     by_task = {task.task_id: keyed.get((task.queue, task.idempotency_key or "")) for task in tasks}
-    found = [(fact, *answers[fact.task_id]) for fact in facts]
     return [
-        replace(fact, unkeyed=key is None, has_payload=payload != 0, key=by_task[fact.task_id])
-        for fact, key, payload in found
+        replace(
+            fact,
+            unkeyed=keys_kept[fact.task_id] is None,
+            has_payload=fact.task_id not in lacking,
+            key=by_task[fact.task_id],
+        )
+        for fact in facts
     ]
 
 
-def task_fact(task: Task, *, pending: Reply, delivered: str, key: Fact | None = None, **places: bool) -> TaskFact:
+def task_fact(
+    task: Task,
+    *,
+    pending: Reply,
+    delivered: str,
+    key: Fact | None = None,
+    letter: EntryId | None = None,
+    **places: bool,
+) -> TaskFact:
     """Put together what was read of a task."""
     owner, idle = _owner(pending)
     is_unowned = owner is None and place_of(task) in _IN_STREAMS
     is_passed = is_unowned and _is_behind(task.entry_id, delivered)
     is_fresh = is_unowned and bool(delivered) and not is_passed
     fact = TaskFact(task_id=task.task_id, record=Record(task), owner=owner, idle=idle, passed=is_passed, fresh=is_fresh)
-    return replace(fact, key=key if isinstance(key, KeyFact) else None, **places)
+    return replace(fact, key=key if isinstance(key, KeyFact) else None, letter=letter, **places)
 
 
 def _unread(task_id: TaskId, replies: Sequence[Reply]) -> TaskFact | None:
@@ -169,11 +185,6 @@ def may_be_trimmed(task: Task, first: Reply, state: Reply, *, limit: int) -> boo
         # a stream that is not there has not been trimmed; what may not be asked may have been
         return is_older and not is_missing(state)
     return is_older and int(pairs(state).get("entries-added", limit + 1)) > limit
-
-
-def is_missing(state: Rejected) -> bool:
-    """Tell whether a stream is not there, as against one that may not be asked about."""
-    return "no such key" in str(state)
 
 
 def _owner(pending: Reply) -> tuple[WorkerId | None, timedelta]:

@@ -8,18 +8,18 @@ from msgspec import Struct
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.keys import GROUP
 from dtq.adapters.redis.link import Link
-from dtq.adapters.redis.looks import last_delivered, record_of, snapshot, why
+from dtq.adapters.redis.looks import is_missing, last_delivered, record_of, snapshot, why
 from dtq.adapters.redis.peeking import Range, peek
+from dtq.adapters.redis.scripts import LACKING
 from dtq.adapters.redis.store import is_of_another_type, sound
 from dtq.adapters.redis.task_looks import (
     at_keys_of_others,
     completed,
-    is_missing,
-    kept_with,
     may_be_trimmed,
     oldest_letter,
     spoiled,
     task_fact,
+    under_key,
 )
 from dtq.adapters.redis.trips import looked_at, through
 from dtq.domain.facts import Denied, Fact, Record, TaskFact
@@ -79,7 +79,8 @@ class TaskPages:
 
     async def _places(self, tasks: Sequence[Task]) -> Sequence[Fact]:
         keys = self._link.keys
-        kept = await through(self._link, [question for task in tasks for question in kept_with(keys, task)])
+        kept = await through(self._link, [under_key(keys, task) for task in tasks])
+        lacking = await self._lacking([task.task_id for task in tasks])
         waiting = [task for task in tasks if place_of(task) is Place.SCHEDULE]
         due = await through(self._link, [("ZSCORE", keys.schedule, task.task_id) for task in waiting])
         claimed = await through(self._link, [("ZSCORE", keys.claimed, task.task_id) for task in waiting])
@@ -90,7 +91,16 @@ class TaskPages:
         facts += await self._in_streams([task for task in tasks if place_of(task) in {Place.READY, Place.HELD}])
         facts += await self._dead([task for task in tasks if place_of(task) is Place.DEAD])
         others = await looked_at(self._link, at_keys_of_others(keys, tasks=tasks, kept=kept))
-        return completed(facts, tasks=tasks, kept=kept, others=others)
+        return completed(facts, tasks=tasks, kept=kept, lacking=lacking, others=others)
+
+    async def _lacking(self, ids: Sequence[TaskId]) -> set[TaskId]:
+        """Return those whose records have no payload; as many at a time as entries, since the server reads them."""
+        lacking: set[TaskId] = set()
+        for first in range(0, len(ids), LOOKED_AT):
+            part = ids[first : first + LOOKED_AT]
+            numbers = await self._link.scripts.run(LACKING, keys=[*map(self._link.keys.task, part)], arguments=())
+            lacking |= {part[number - 1] for number in numbers}
+        return lacking
 
     async def _in_streams(self, tasks: Sequence[Task]) -> Sequence[TaskFact]:
         keys = self._link.keys

@@ -17,7 +17,7 @@ local function see(number, entry)
   local task_id, has_payload = '', 0
   for i = 1, #entry[2], 2 do
     if entry[2][i] == 'task_id' then task_id = entry[2][i + 1] end
-    if entry[2][i] == 'payload' then has_payload = 1 end
+    if entry[2][i] == 'payload' then has_payload = entry[2][i + 1] ~= '' and 1 or 0 end
   end
   -- a key of another type spoils its own entry only: the reason stands where the snapshot would
   local record = looks and redis.pcall('HMGET', prefix .. task_id, 'the fields of a snapshot')
