@@ -96,10 +96,16 @@ async def test_more_changes_than_one_trip_carries_are_answered_in_order(backend:
     assert [admission.change.after.task_id for admission in admissions] == ids
 
 
-async def test_large_payloads_take_several_trips_both_ways(backend: Backend) -> None:
+@pytest.mark.parametrize("are_recorded", [True, False])
+async def test_large_payloads_take_several_trips_both_ways(
+    backend: Backend, client: Client, *, are_recorded: bool
+) -> None:
     payload = '{"text": "' + "x" * 250_000 + '"}'
     admissions = [an_admission(now=backend.clock.now(), payload=payload) for _ in range(12)]
     await backend.broker.create(admissions, limits=LIMITS)
+    if not are_recorded:
+        # then each entry is looked at by itself
+        await client.pipeline([("DEL", KEYS.task(one.change.after.task_id)) for one in admissions])
 
     sweeps = []
     while fetched := (await backend.broker.fetch(QUEUE, worker=WORKER, limit=12, reap_idle=None)).deliveries:
