@@ -68,7 +68,7 @@ class Taking:
     @property
     def has_room(self) -> bool:
         """Whether something could be taken beside what is under way, once what has ended is recorded."""
-        return self._room(self._parts.settling.leases) > 0
+        return self._parts.in_flight.free_without(self._parts.settling.leases) > self._promised
 
     async def take(self, woken: Sequence[Receipt] = (), *, at_most: int) -> Taken:
         """Fetch *at_most* so many, first of those in *woken*, which are owned already, and start what comes.
@@ -88,9 +88,9 @@ class Taking:
             self._errands.remove(errand)
         return Taken(fetched, is_reaping, errand.is_whole(fetched))
 
-    def _room(self, ended: Sequence[LeaseToken]) -> int:
-        promised = sum([errand.promised for errand in self._errands])
-        return self._parts.in_flight.free_without(ended) - promised
+    @property
+    def _promised(self) -> int:
+        return sum([errand.promised for errand in self._errands])
 
     async def _fetch(self, errand: _Errand, woken: Sequence[Receipt]) -> tuple[Fetch, Sequence[Delivery]]:
         """Fetch, run what that has started, and return what else it brought that can be started."""
@@ -119,13 +119,13 @@ class Taking:
 
     async def _send(self, errand: _Errand, woken: Sequence[Receipt], ends: Sequence[Change]) -> Fetch:
         parts = self._parts
-        leases = _leases(ends)
-        share = min(self._room(leases), errand.at_most)
+        free = parts.in_flight.free_without(_leases(ends))
+        share = min(free - self._promised, errand.at_most)
         # each that is recorded makes room for one
         limit = share - len(ends)
         # and so it is with those whose handlers go on, which keep their slots: then it is an empty one that is filled
-        errand.promised = share - (parts.in_flight.free_without(leases) - parts.in_flight.free)
-        offers = parts.starting.offer(max(0, share))
+        errand.promised = share - (free - parts.in_flight.free)
+        offers = parts.starting.offer(share)
         errand.offers = offers.starts
         fetched = await parts.broker.fetch(
             self._queue,

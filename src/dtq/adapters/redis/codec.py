@@ -184,7 +184,7 @@ def task_of(values: Values | None, *, task_id: str, payload: str | None = None) 
     """
     if isinstance(values, str):
         raise UnreadableRecord("a task", why=clean(values, limit=_MAX_REASON))
-    if not values or not (values[0] or any(values)):
+    if not values or not any(values):
         return None
     try:
         # Any: no type says that compress leaves out what is absent
