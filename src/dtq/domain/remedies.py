@@ -29,6 +29,7 @@ from dtq.domain.acts import (
 )
 from dtq.domain.audit import AuditEntry
 from dtq.domain.change import Change
+from dtq.domain.decision import Drop
 from dtq.domain.entry import rebuild
 from dtq.domain.facts import (
     ConsumerFact,
@@ -110,8 +111,7 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
         return None
     if kind in {Kind.HOMELESS, Kind.HOLLOW_ENTRY}:
         place = rehome if kind is Kind.HOMELESS else reenter
-        change = place(task, now=using.now, token=using.token, audit=using.audit)
-        return change if isinstance(change, Change) else None
+        return _made(place(task, now=using.now, token=using.token, audit=using.audit))
     if kind is Kind.LETTER_MISSING:
         return _of_unlettered(task, fact.letter, using=using)
     if kind is Kind.KEY and task.idempotency_key is not None:
@@ -125,20 +125,22 @@ def _of_task(kind: Kind, fact: TaskFact, *, using: Pharmacy) -> Change | Act | N
 
 def _of_unlettered(task: Task, letter: EntryId | None, *, using: Pharmacy) -> Change | None:
     if task.dlq_entry_id is None and letter is not None:
-        named = name_again(task, letter=letter, now=using.now, token=using.token, audit=using.audit)
-        return named if isinstance(named, Change) else None
+        return _made(name_again(task, letter=letter, now=using.now, token=using.token, audit=using.audit))
     if task.failure is None or task.dlq_entry_id is None:
         # somebody wrote the status by hand, it seems, and who knows what was meant
         return None
-    change = rebury(task, now=using.now, token=using.token, audit=using.audit)
-    return change if isinstance(change, Change) else None
+    return _made(rebury(task, now=using.now, token=using.token, audit=using.audit))
 
 
 def _of_member(task: Task | None, *, using: Pharmacy) -> Change | None:
     if task is None:
         return None
-    change = reschedule(task, now=using.now, token=using.token, audit=using.audit)
-    return change if isinstance(change, Change) else None
+    return _made(reschedule(task, now=using.now, token=using.token, audit=using.audit))
+
+
+def _made(decision: Change | Drop) -> Change | None:
+    """Return what is to be made; None where the task is no longer one to be mended so."""
+    return decision if isinstance(decision, Change) else None
 
 
 def _of_entry(kind: Kind, fact: EntryFact, *, using: Pharmacy) -> Change | Act | None:
