@@ -1,5 +1,6 @@
 """The client straight on a real server."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -70,6 +71,32 @@ async def test_the_environment_names_the_tasks_where_the_caller_does_not(
 
     async with AsyncClient(url) as client:
         assert TaskStatus.QUEUED is (await client.submit("greet", {"name": "Ada"})).status
+
+
+FIRST_CALL = """
+import asyncio, sys
+from dtq import AsyncClient, task
+
+@task("greet")
+def greet(payload, ctx):
+    pass
+
+async def submit():
+    known = set(sys.modules)
+    await client.submit("greet")
+    await client.close()
+    return [name for name in sys.modules if name not in known]
+
+client = AsyncClient(sys.argv[1], tasks=[greet])
+print(*asyncio.run(submit()))
+"""
+
+
+def test_the_first_call_holds_no_loop_up_by_loading_modules(url: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", FIRST_CALL, url], capture_output=True, text=True, check=True)
+
+    loaded = {name.partition(".")[0] for name in ran.stdout.split()}
+    assert not loaded & {"dtq", "redis", "structlog", "rich", "msgspec"}
 
 
 async def test_a_broker_that_is_not_there_is_told() -> None:

@@ -14,7 +14,7 @@ from dtq.ports.events import Observer
 MAX_SUBMISSIONS: Final = 1_000
 """The most tasks that one call may submit."""
 
-_MEMBERS_BYTES: Final = 1536
+_MEMBERS_BYTES: Final = 1700
 """What a submission costs beside its texts."""
 
 Given = TypeVar("Given")

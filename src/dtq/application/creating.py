@@ -41,6 +41,10 @@ RECORD_BYTES: Final = 1024
 """What a task weighs there beside its payload and metadata, which weigh a byte a character."""
 
 
+ENOUGH_FOR_A_REQUEST: Final = 16
+"""How many submissions go to the broker while it makes others: of fewer, a request of their own costs more than it gains."""
+
+
 class Submitted(Struct, frozen=True, kw_only=True):
     """An accepted submission. A duplicate stands for the task that its key belongs to, which may be gone (None)."""
 
@@ -79,6 +83,7 @@ class Creating:
             partial(broker.create, limits=limits),
             weigh=lambda admission: weight_of(admission.change),
             most=MAX_WAITING_BYTES,
+            beside=ENOUGH_FOR_A_REQUEST,
         )
 
     def one(self, spec: TaskSpec) -> Coroutine[None, None, Submitted]:
@@ -109,6 +114,7 @@ class Creating:
         except BaseException:
             self._creates.forget(asked)
             raise
+        self._creates.hurry()
         patience = self._patience()
         with patience.in_time(self._creates, asked):
             made = list[Submitted | DtqError | None]()

@@ -10,6 +10,9 @@ from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
 MAX_BATCH: Final = 100
 """The most items in one request."""
 
+MAX_ABREAST: Final = 2
+"""The most requests that are under way at a time."""
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _Waiting = tuple[asyncio.Future[Answer], Item]
@@ -19,9 +22,11 @@ Send = Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]
 class GroupCommit(Generic[Item, Answer]):
     """Collects the items of concurrent callers into batches, of which one is under way at a time.
 
-    An idle group sends in the same tick; what comes while a batch is under way goes with the next. A caller that is
-    canceled takes its item along unless that has been sent, and holds nobody up. An item must be safe to send twice.
-    Items that together weigh more than *most* do not wait: what exceeds it is refused, unless nothing waits before it.
+    An idle group sends in the same tick; what comes while a batch is under way goes with the next. As soon as *beside*
+    items wait, they go in a second request while the first is under way: the broker works on one while the next is
+    made. A caller that is canceled takes its item along unless that has been sent, and holds nobody up. An item must be
+    safe to send twice. Items that together weigh more than *most* do not wait: what exceeds it is refused, unless
+    nothing waits before it.
 
     Where one item comes after the other, and none has company, each caller may send by himself: that saves a task, a
     future and two turns of the event loop.
@@ -33,32 +38,36 @@ class GroupCommit(Generic[Item, Answer]):
         *,
         weigh: Callable[[Item], int] = lambda _: 0,
         most: int = 0,
+        beside: int | None = None,
     ) -> None:
         self._send = send
         self._weigh = weigh
         self._most = most
+        self._beside = beside
         self._waiting: OrderedDict[asyncio.Future[Answer], tuple[Item, int]] = OrderedDict()
         self._weight = 0
-        self._is_under_way = False
+        self._under_way = 0
+        self._is_about_to_take = False
+        self._is_hurried = False
         self._had_company = True
-        self._sender: asyncio.Task[None] | None = None
+        self._senders: set[asyncio.Task[None]] = set()
 
     @property
     def may_go_alone(self) -> bool:
         """Whether a caller may send by himself: nothing is under way, and the last item had no company either."""
-        return not (self._is_under_way or self._had_company)
+        return not (self._under_way or self._had_company)
 
     async def alone(self, item: Item) -> Answer:
         """Send *item*, where it may go alone, and return its answer, or raise what its request raised.
 
         A caller that is canceled ends the request, which is his only; what came meanwhile goes with the next.
         """
-        self._is_under_way = True
+        self._under_way += 1
         try:
             (answer,) = await sent((item,), send=self._send)
         finally:
-            self._is_under_way = False
-            if self._waiting:
+            self._under_way -= 1
+            if self._may_begin:
                 self._begin()
         if isinstance(answer, Exception):
             raise answer
@@ -84,9 +93,15 @@ class GroupCommit(Generic[Item, Answer]):
             return future
         self._waiting[future] = item, weight
         self._weight += weight
-        if not self._is_under_way:
+        if self._may_begin:
             self._begin()
         return future
+
+    def hurry(self) -> None:
+        """Take note that nothing comes for a while: what waits is worth a request beside another one."""
+        self._is_hurried = True
+        if self._may_begin:
+            self._begin()
 
     def give_up(self, futures: Iterable["asyncio.Future[Answer]"]) -> None:
         """Let what was asked for and is not answered yet fail, for want of time."""
@@ -106,9 +121,24 @@ class GroupCommit(Generic[Item, Answer]):
             if not future.cancel() and not future.cancelled():
                 future.exception()
 
+    @property
+    def _may_begin(self) -> bool:
+        """Whether what waits is to go in one more request, now."""
+        if self._is_about_to_take or not self._waiting:
+            return False
+        return not self._under_way or (self._under_way < MAX_ABREAST and self._are_enough)
+
+    @property
+    def _are_enough(self) -> bool:
+        """Whether what waits is worth a request beside another one."""
+        return self._is_hurried or (self._beside is not None and len(self._waiting) >= self._beside)
+
     def _begin(self) -> None:
-        self._is_under_way = True
-        self._sender = asyncio.create_task(self._send_all(), name="group-commit")
+        self._under_way += 1
+        self._is_about_to_take = True
+        sender = asyncio.create_task(self._send_all(), name="group-commit")
+        self._senders.add(sender)
+        sender.add_done_callback(self._senders.discard)
 
     def _withdrawn(self, future: "asyncio.Future[Answer]") -> bool:
         """Take an item out that waits; tell whether it did."""
@@ -122,10 +152,14 @@ class GroupCommit(Generic[Item, Answer]):
             while batch := self._next_batch():
                 self._had_company = len(batch) > 1
                 await self._send_batch(batch)
+                if self._under_way > 1 and not self._are_enough:
+                    # what waits goes with what comes until the other request is answered
+                    return
         finally:
-            self._is_under_way, self._sender = False, None
+            self._under_way -= 1
 
     def _next_batch(self) -> list[_Waiting[Answer, Item]]:
+        self._is_about_to_take = self._is_hurried = False
         batch: list[_Waiting[Answer, Item]] = []
         while self._waiting and len(batch) < MAX_BATCH:
             future, (item, weight) = self._waiting.popitem(last=False)

@@ -88,6 +88,16 @@ class Moved(Rejected):
         self.port = port
 
 
+class Request:
+    """One command as it is sent, to be made before there is a connection for it."""
+
+    __slots__ = ("command", "packed")
+
+    def __init__(self, command: Sequence[Argument]) -> None:
+        self.command: Final = command
+        self.packed: Final = _packed(command)
+
+
 class Client:
     """A bounded set of connections, each used by one request at a time.
 
@@ -107,8 +117,13 @@ class Client:
 
     async def call(self, *command: Argument, block: timedelta = timedelta()) -> Reply:
         """Run one command, which the server may hold back for *block*, and return its reply. Raises Rejected."""
+        return await self.send(Request(command), block=block)
+
+    async def send(self, request: Request, *, block: timedelta = timedelta()) -> Reply:
+        """Do the same with one that is written already."""
+        command = request.command
         name = self.names.get(str(command[1]), "script") if command[0] == "EVALSHA" else str(command[0]).lower()
-        (reply,) = await self._counted(name, _packed(command), replies=1, block=block)
+        (reply,) = await self._counted(name, request.packed, replies=1, block=block)
         if isinstance(reply, BrokerUnavailable):
             raise _named(reply, command)
         return reply

@@ -8,7 +8,7 @@ from msgspec import Struct, msgpack
 from dtq.adapters.redis.client import WRONG_TYPE, Client, Reply, rejection, with_our_errors
 from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
 from dtq.adapters.redis.keys import Keyspace
-from dtq.adapters.redis.scripts import ADMIT, COMMIT, RUN, Scripts
+from dtq.adapters.redis.scripts import ADMIT, COMMIT, RUN, ScriptCall, Scripts
 from dtq.adapters.redis.steps import Writer
 from dtq.domain.errors import BrokerRefused, StepStopped
 from dtq.ports.backend import BackendOptions
@@ -34,8 +34,7 @@ class Link(Struct, frozen=True, kw_only=True):
 
     async def send(self, envelope: Envelope) -> Sequence[Reply]:
         """Have the acts made, and return one answer of commit.lua each."""
-        wanted = ADMIT if envelope.needs_memory else COMMIT
-        return await self.scripts.run(wanted, keys=envelope.keys, arguments=envelope.arguments())
+        return await self.scripts.carry_out(written(envelope))
 
     async def act(self, add: Callable[[Envelope], None]) -> str | None:
         """Have one act on no task made; return its first reply, None where a guard refused.
@@ -63,6 +62,12 @@ class Link(Struct, frozen=True, kw_only=True):
         numbered = [[numbers.get(argument, argument) for argument in command] for command in commands]
         replies = await self.scripts.run(RUN, keys=keys, arguments=[msgpack.encode(numbered)])
         return with_our_errors(replies, commands)
+
+
+def written(envelope: Envelope) -> ScriptCall:
+    """Return the call that has the acts made."""
+    wanted = ADMIT if envelope.needs_memory else COMMIT
+    return ScriptCall(wanted, keys=envelope.keys, arguments=envelope.arguments())
 
 
 def _outcome(answer: Reply) -> str | None:

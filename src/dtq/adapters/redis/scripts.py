@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dtq.adapters.redis.client import Argument, Client, Rejected, Reply
+from dtq.adapters.redis.client import Argument, Client, Rejected, Reply, Request
 from dtq.adapters.redis.clock import RedisClock
 from dtq.adapters.redis.codec import SNAPSHOT
 from dtq.adapters.redis.shortened import NAMES
@@ -59,6 +59,16 @@ PERMITS: Final = _shipped("permits", allow_oom=True)
 ALL: Final = (COMMIT, ADMIT, FETCH, TURN, EXTEND, TAKE_DUE, PEEK, SUSPECTS, LACKING, RUN, PERMITS)
 
 
+class ScriptCall:
+    """A script with the request that has it run."""
+
+    __slots__ = ("request", "script")
+
+    def __init__(self, wanted: Script, *, keys: Sequence[str], arguments: Sequence[Argument]) -> None:
+        self.script: Final = wanted
+        self.request: Final = Request(("EVALSHA", wanted.digest, len(keys), *keys, *arguments))
+
+
 class Scripts:
     """Runs scripts on a server, and learns its time from their replies."""
 
@@ -74,17 +84,20 @@ class Scripts:
 
     async def run(self, wanted: Script, *, keys: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Reply]:
         """Run a script and return its reply, the leading time taken off."""
-        command = ("EVALSHA", wanted.digest, len(keys), *keys, *arguments)
+        return await self.carry_out(ScriptCall(wanted, keys=keys, arguments=arguments))
+
+    async def carry_out(self, asked: ScriptCall) -> Sequence[Reply]:
+        """Do the same with one whose request is written already."""
         sent = self._clock.monotonic()
         try:
-            reply = await self._client.call(*command)
+            reply = await self._client.send(asked.request)
         except Rejected as error:
             if error.reply_code != "NOSCRIPT":
                 raise
             # a server that was restarted has forgotten the script, and has run nothing
-            await self._client.call("SCRIPT", "LOAD", wanted.text)
+            await self._client.call("SCRIPT", "LOAD", asked.script.text)
             sent = self._clock.monotonic()
-            reply = await self._client.call(*command)
+            reply = await self._client.send(asked.request)
         body: list[Reply]
         seconds, microseconds, *body = reply
         received = self._clock.monotonic()

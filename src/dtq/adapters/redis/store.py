@@ -1,5 +1,6 @@
 """Changes made real, and tasks read back."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -10,7 +11,7 @@ from dtq.adapters.redis.description import Forms
 from dtq.adapters.redis.envelope import Answered, Envelope, envelopes
 from dtq.adapters.redis.forms import Form, Meaning
 from dtq.adapters.redis.keys import MAX_RECENT
-from dtq.adapters.redis.link import Link
+from dtq.adapters.redis.link import Link, written
 from dtq.adapters.redis.moves import Move
 from dtq.adapters.redis.wire import read_record
 from dtq.domain.admission import BrokerLimits
@@ -45,15 +46,17 @@ _Plain: TypeAlias = Applied | Already | Conflict | Broken
 
 
 async def create(
-    link: Link, forms: Forms, admissions: Sequence[Admission], *, limits: BrokerLimits
+    link: Link, forms: Forms, admissions: Sequence[Admission], *, limits: BrokerLimits, turn: asyncio.Lock
 ) -> Sequence[CreateAnswer]:
     """Bring tasks into being, as the port promises."""
     moves = [Move(admission.change, replaces=admission.replaces) for admission in admissions]
     acts = [(move, forms.of_admission(move, limits=limits)) for move in moves]
     refused = partial(_not_admitted, limits=limits)
+    calls = [(written(envelope), batch) for envelope, batch in envelopes(acts, _fill)]
     answers: list[CreateAnswer] = []
-    for envelope, batch in envelopes(acts, _fill):
-        answers += _understood(await link.send(envelope), batch, otherwise=refused)
+    async with turn:
+        for asked, batch in calls:
+            answers += _understood(await link.scripts.carry_out(asked), batch, otherwise=refused)
     return answers
 
 

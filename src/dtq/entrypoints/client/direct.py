@@ -31,19 +31,21 @@ class BrokerTransport:
 
     def __init__(self, container: Container) -> None:
         self._container = container
+        # made, and its modules loaded, before a loop runs that the first call would hold up meanwhile
+        self._tasks = container.tasks()
 
     async def submit(self, submission: Submission) -> Submitted:
         """Submit a task; the use case itself sends it again under the same token where that is needed."""
-        return _submitted(await self._container.tasks().submit(_fields(submission)))
+        return _submitted(await self._tasks.submit(_fields(submission)))
 
     async def submit_many(self, submissions: Sequence[Submission]) -> Sequence[Submitted | DtqError]:
         """Submit tasks, each for itself."""
-        answers = await self._container.tasks().submit_each(submissions, read=_fields)
+        answers = await self._tasks.submit_each(submissions, read=_fields)
         return [answer if isinstance(answer, DtqError) else _submitted(answer) for answer in answers]
 
     async def get(self, task_id: str) -> TaskState:
         """Return a task as it is."""
-        return state_of(await self._container.tasks().get(task_id))
+        return state_of(await self._tasks.get(task_id))
 
     async def ended(self, task_id: str, *, within: float) -> TaskState:
         """Return a task when it has ended, as its event tells."""
@@ -52,7 +54,7 @@ class BrokerTransport:
     async def cancel(self, task_id: str) -> Cancelled:
         """Cancel a waiting task, in this host's name."""
         by = Actor(name=f"client@{socket.gethostname()}", request_id=self._container.ids().token())
-        task = await self._container.tasks().cancel(task_id, by=by)
+        task = await self._tasks.cancel(task_id, by=by)
         return Cancelled(task_id=task.task_id, status=task.status)
 
     async def close(self) -> None:
