@@ -2,15 +2,22 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from dtq.adapters.memory.clock import settle
-from dtq.application.creating import Submitted
+from dtq.application.creating import Creating, Submitted
+from dtq.application.deadlines import Deadlines
+from dtq.application.observers import Observers
 from dtq.application.pace import PIECE_BYTES, TURNS
+from dtq.domain.admission import AdmissionRules, BrokerLimits
 from dtq.domain.errors import BrokerUnavailable, DtqError, InvalidTask
 from dtq.domain.status import TaskStatus
-from tests.application.link import Loss
+from dtq.ports.answers import Admission
+from dtq.ports.broker import Broker
+from tests.application.link import Loss, over
 from tests.application.world import World
 from tests.factories import QUEUE
 
@@ -34,6 +41,45 @@ async def test_what_is_admitted_is_sent_while_others_are_looked_into(world: Worl
     entries = [answer.task.entry_id for answer in answers if isinstance(answer, Submitted) and answer.task is not None]
     assert 10 == len(entries) == await depth(world)
     assert sorted(entries, key=str) == entries
+
+
+class Making:
+    """A broker that tells of how many submissions each request is, as soon as it is made."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.made: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._broker, name)
+
+    def create(self, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Any:
+        self.made.append(len(admissions))
+        return self._broker.create(admissions, limits=limits)
+
+
+async def test_the_next_ones_are_made_while_the_first_are_under_way_and_so_are_the_last(world: World) -> None:
+    broker = Making(over(world.link, world.backend).broker)
+    creating = Creating(
+        broker,
+        clock=world.clock,
+        deadlines=Deadlines(world.clock),
+        ids=world.ids,
+        observer=Observers([world.notes]),
+        limits=BrokerLimits(),
+    )
+    small = {"task_type": "note", "payload": json.dumps({"text": "x" * 200})}
+    world.link.stall("create")
+    submitting = asyncio.ensure_future(creating.all([small] * 45, read=dict, rules=AdmissionRules(task_types={"note"})))
+
+    await settle(turns=4 * TURNS)
+
+    assert [35, 10] == broker.made
+    assert 1 == world.link.calls["create"]
+    world.link.go_on()
+    assert all(isinstance(answer, Submitted) for answer in await submitting)
+    assert [35, 10] == broker.made
+    assert 45 == await depth(world)
 
 
 async def test_who_leaves_while_others_are_looked_into_takes_along_what_was_not_sent(world: World) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from dtq.adapters.redis import backend_of, connect
-from dtq.adapters.redis.client import Argument, Client, Reply
+from dtq.adapters.redis.client import Client, Reply, Request
 from dtq.adapters.redis.clock import RedisClock
 from dtq.adapters.redis.keys import GROUP, Keyspace
 from dtq.adapters.redis.link import Link
@@ -71,21 +71,22 @@ class FaultyClient(Client):
     loses_next_reply = False
     writes_left: int | None = None
 
-    async def call(self, *command: Argument, block: timedelta = timedelta()) -> Reply:
-        reply = await super().call(*self._stopping(command), block=block)
-        if self.loses_next_reply and command[0] in {"EVALSHA", "XREADGROUP"}:
+    async def send(self, request: Request, *, block: timedelta = timedelta()) -> Reply:
+        reply = await super().send(self._stopping(request), block=block)
+        if self.loses_next_reply and request.command[0] in {"EVALSHA", "XREADGROUP"}:
             self.loses_next_reply = False
             raise OutcomeUnknown("the reply was lost")
         return reply
 
-    def _stopping(self, command: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    def _stopping(self, request: Request) -> Request:
+        command = request.command
         texts = {script.digest: script.text for script in (COMMIT, ADMIT, TURN)}
         if self.writes_left is None or command[0] != "EVALSHA" or command[1] not in texts:
-            return command
+            return request
         first_line, _, rest = texts[str(command[1])].partition("\n")
         text = first_line + _STOPS.format(writes=self.writes_left) + rest
         self.writes_left = None
-        return ("EVAL", text, *command[2:])
+        return Request(("EVAL", text, *command[2:]))
 
 
 class RedisHarness:

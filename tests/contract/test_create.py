@@ -55,6 +55,15 @@ async def test_admissions_are_created_in_order(harness: Harness) -> None:
     assert [one.change.after.task_id for one in admissions] == [one.fields["task_id"] for one in await take(harness)]
 
 
+async def test_what_is_not_awaited_is_not_created(harness: Harness) -> None:
+    admission = an_admission(now=now(harness))
+
+    harness.backend.broker.create([admission], limits=LIMITS).close()
+
+    assert await harness.backend.broker.load(admission.change.after.task_id) is None
+    assert isinstance(await create(harness, admission), Applied)
+
+
 async def test_each_admission_is_answered_for_itself(harness: Harness) -> None:
     first, second = [an_admission(now=now(harness), idempotency_key="k") for _ in range(2)]
     third = an_admission(now=now(harness))

@@ -41,8 +41,8 @@ RECORD_BYTES: Final = 1024
 """What a task weighs there beside its payload and metadata, which weigh a byte a character."""
 
 
-ENOUGH_FOR_A_REQUEST: Final = 16
-"""How many submissions go to the broker while it makes others: of fewer, a request of their own costs more than it gains."""
+ENOUGH_AHEAD: Final = 32
+"""Of so many submissions that wait the next request is made at once: most often no more come before it is sent."""
 
 
 class Submitted(Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Creating:
             partial(broker.create, limits=limits),
             weigh=lambda admission: weight_of(admission.change),
             most=MAX_WAITING_BYTES,
-            beside=ENOUGH_FOR_A_REQUEST,
+            ahead=ENOUGH_AHEAD,
         )
 
     def one(self, spec: TaskSpec) -> Coroutine[None, None, Submitted]:
@@ -114,7 +114,7 @@ class Creating:
         except BaseException:
             self._creates.forget(asked)
             raise
-        self._creates.hurry()
+        self._creates.no_more()
         patience = self._patience()
         with patience.in_time(self._creates, asked):
             made = list[Submitted | DtqError | None]()

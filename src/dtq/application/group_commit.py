@@ -2,31 +2,39 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from itertools import islice
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
 
 MAX_BATCH: Final = 100
 """The most items in one request."""
 
-MAX_ABREAST: Final = 2
-"""The most requests that are under way at a time."""
-
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _Waiting = tuple[asyncio.Future[Answer], Item]
-Send = Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]
+Request = Coroutine[None, None, Sequence[Answer]]
+Send = Callable[[Sequence[Item]], Request[Answer]]
+"""Sends when what it returns is awaited; what can be done before that may be done when it is called."""
+
+
+class _Ahead(Struct, Generic[Item, Answer]):
+    """A request that was made before it can be sent, with what it is for."""
+
+    batch: Sequence[_Waiting[Answer, Item]]
+    request: Request[Answer]
 
 
 class GroupCommit(Generic[Item, Answer]):
     """Collects the items of concurrent callers into batches, of which one is under way at a time.
 
-    An idle group sends in the same tick; what comes while a batch is under way goes with the next. As soon as *beside*
-    items wait, they go in a second request while the first is under way: the broker works on one while the next is
-    made. A caller that is canceled takes its item along unless that has been sent, and holds nobody up. An item must be
-    safe to send twice. Items that together weigh more than *most* do not wait: what exceeds it is refused, unless
-    nothing waits before it.
+    An idle group sends in the same tick; what comes while a batch is under way goes with the next. As soon as *ahead*
+    items wait, that one is made while the broker works on the first. A caller that is canceled takes its item along
+    unless that has been sent, and holds nobody up. An item must be safe to send twice. Items that together weigh more
+    than *most* do not wait: what exceeds it is refused, unless nothing waits before it.
 
     Where one item comes after the other, and none has company, each caller may send by himself: that saves a task, a
     future and two turns of the event loop.
@@ -38,36 +46,37 @@ class GroupCommit(Generic[Item, Answer]):
         *,
         weigh: Callable[[Item], int] = lambda _: 0,
         most: int = 0,
-        beside: int | None = None,
+        ahead: int | None = None,
     ) -> None:
         self._send = send
         self._weigh = weigh
         self._most = most
-        self._beside = beside
+        self._enough = ahead
         self._waiting: OrderedDict[asyncio.Future[Answer], tuple[Item, int]] = OrderedDict()
         self._weight = 0
-        self._under_way = 0
-        self._is_about_to_take = False
-        self._is_hurried = False
+        self._is_under_way = False
+        self._is_all = False
+        self._is_thinking = False
         self._had_company = True
-        self._senders: set[asyncio.Task[None]] = set()
+        self._ahead: _Ahead[Item, Answer] | None = None
+        self._sender: asyncio.Task[None] | None = None
 
     @property
     def may_go_alone(self) -> bool:
         """Whether a caller may send by himself: nothing is under way, and the last item had no company either."""
-        return not (self._under_way or self._had_company)
+        return not (self._is_under_way or self._had_company)
 
     async def alone(self, item: Item) -> Answer:
         """Send *item*, where it may go alone, and return its answer, or raise what its request raised.
 
         A caller that is canceled ends the request, which is his only; what came meanwhile goes with the next.
         """
-        self._under_way += 1
+        self._is_under_way = True
         try:
             (answer,) = await sent((item,), send=self._send)
         finally:
-            self._under_way -= 1
-            if self._may_begin:
+            self._is_under_way = False
+            if self._waiting:
                 self._begin()
         if isinstance(answer, Exception):
             raise answer
@@ -93,15 +102,16 @@ class GroupCommit(Generic[Item, Answer]):
             return future
         self._waiting[future] = item, weight
         self._weight += weight
-        if self._may_begin:
+        if not self._is_under_way:
             self._begin()
+        else:
+            self._think_ahead()
         return future
 
-    def hurry(self) -> None:
-        """Take note that nothing comes for a while: what waits is worth a request beside another one."""
-        self._is_hurried = True
-        if self._may_begin:
-            self._begin()
+    def no_more(self) -> None:
+        """Take note that nothing more comes soon: however little waits, the next request is made of it."""
+        self._is_all = True
+        self._think_ahead()
 
     def give_up(self, futures: Iterable["asyncio.Future[Answer]"]) -> None:
         """Let what was asked for and is not answered yet fail, for want of time."""
@@ -122,54 +132,73 @@ class GroupCommit(Generic[Item, Answer]):
                 future.exception()
 
     @property
-    def _may_begin(self) -> bool:
-        """Whether what waits is to go in one more request, now."""
-        if self._is_about_to_take or not self._waiting:
+    def _may_make_ahead(self) -> bool:
+        if self._ahead is not None or not self._waiting:
             return False
-        return not self._under_way or (self._under_way < MAX_ABREAST and self._are_enough)
+        return self._is_all or (self._enough is not None and len(self._waiting) >= self._enough)
 
-    @property
-    def _are_enough(self) -> bool:
-        """Whether what waits is worth a request beside another one."""
-        return self._is_hurried or (self._beside is not None and len(self._waiting) >= self._beside)
+    def _think_ahead(self) -> None:
+        """Have the next request made, where enough waits for it, when all is there that comes in this tick."""
+        if not self._is_thinking and self._may_make_ahead:
+            self._is_thinking = True
+            asyncio.get_running_loop().call_soon(self._make_ahead)
+
+    def _make_ahead(self) -> None:
+        self._is_thinking = False
+        if not self._may_make_ahead:
+            return
+        batch = self._batch()
+        # what comes after these waits for company again
+        self._is_all = self._is_all and len(batch) < len(self._waiting)
+        try:
+            self._ahead = _Ahead(batch, self._send([item for _, item in batch]))
+        except Exception:  # noqa: BLE001 - it is raised again, and handled, when it is made to be sent
+            return
 
     def _begin(self) -> None:
-        self._under_way += 1
-        self._is_about_to_take = True
-        sender = asyncio.create_task(self._send_all(), name="group-commit")
-        self._senders.add(sender)
-        sender.add_done_callback(self._senders.discard)
+        self._is_under_way = True
+        self._sender = asyncio.create_task(self._send_all(), name="group-commit")
 
     def _withdrawn(self, future: "asyncio.Future[Answer]") -> bool:
         """Take an item out that waits; tell whether it did."""
         if future not in self._waiting:
             return False
         self._weight -= self._waiting.pop(future)[1]
+        if self._ahead is not None and any(future is one for one, _ in self._ahead.batch):
+            self._unmake(self._ahead)
         return True
+
+    def _unmake(self, ahead: _Ahead[Item, Answer]) -> None:
+        """Let go of a request that was made ahead: not all that is in it is to be sent any more."""
+        ahead.request.close()
+        self._ahead = None
 
     async def _send_all(self) -> None:
         try:
-            while batch := self._next_batch():
-                self._had_company = len(batch) > 1
-                await self._send_batch(batch)
-                if self._under_way > 1 and not self._are_enough:
-                    # what waits goes with what comes until the other request is answered
-                    return
+            while self._waiting:
+                await self._send_next()
         finally:
-            self._under_way -= 1
+            self._is_under_way, self._sender = False, None
 
-    def _next_batch(self) -> list[_Waiting[Answer, Item]]:
-        self._is_about_to_take = self._is_hurried = False
-        batch: list[_Waiting[Answer, Item]] = []
-        while self._waiting and len(batch) < MAX_BATCH:
-            future, (item, weight) = self._waiting.popitem(last=False)
-            self._weight -= weight
-            if not future.done():
-                batch.append((future, item))
-        return batch
+    async def _send_next(self) -> None:
+        if self._ahead is not None and any(future.done() for future, _ in self._ahead.batch):
+            self._unmake(self._ahead)
+        ahead, self._ahead = self._ahead, None
+        batch = self._batch() if ahead is None else ahead.batch
+        for future, _ in batch:
+            self._weight -= self._waiting.pop(future)[1]
+        self._is_all = self._is_all and bool(self._waiting)
+        live = [(future, item) for future, item in batch if not future.done()]
+        if live:
+            self._had_company = len(live) > 1
+            await self._send_batch(live, request=None if ahead is None else ahead.request)
 
-    async def _send_batch(self, batch: list[_Waiting[Answer, Item]]) -> None:
-        answers = await sent([item for _, item in batch], send=self._send)
+    def _batch(self) -> Sequence[_Waiting[Answer, Item]]:
+        return [(future, item) for future, (item, _) in islice(self._waiting.items(), MAX_BATCH)]
+
+    async def _send_batch(self, batch: Sequence[_Waiting[Answer, Item]], *, request: Request[Answer] | None) -> None:
+        self._think_ahead()
+        answers = await sent([item for _, item in batch], send=self._send, request=request)
         for (future, _), answer in zip(batch, answers, strict=True):
             if future.done():
                 continue
@@ -189,10 +218,15 @@ async def together(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequen
     return answers
 
 
-async def sent(items: Sequence[Item], *, send: Send[Item, Answer]) -> Sequence[Answer | Exception]:
-    """Send *items* in one request, and return for each of them its answer, or what was raised instead."""
+async def sent(
+    items: Sequence[Item], *, send: Send[Item, Answer], request: Request[Answer] | None = None
+) -> Sequence[Answer | Exception]:
+    """Send *items* in one request, and return for each of them its answer, or what was raised instead.
+
+    It may have been made already.
+    """
     try:
-        return await send(items)
+        return await (request or send(items))
     except asyncio.CancelledError:
         sender = asyncio.current_task()
         if sender is None or sender.cancelling():

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from dtq.application.backoff import Backoff
-from dtq.application.group_commit import MAX_BATCH, sent
+from dtq.application.group_commit import MAX_BATCH, Send, sent
 from dtq.application.transact import Settled, Step
 from dtq.domain.change import Change
 from dtq.domain.decision import Drop, DropReason
@@ -76,7 +76,7 @@ class Settling:
 
     def __init__(
         self,
-        commit: Callable[[Sequence[Change]], Awaitable[Sequence[CommitAnswer]]],
+        commit: Send[Change, CommitAnswer],
         *,
         policy: FailurePolicy,
         clock: Clock,

@@ -117,6 +117,7 @@ class TaskStore(Protocol):
         Looked at in this order: the token or the task's own id (Already, Conflict), the idempotency record (KeyTaken,
         unless its text is ``replaces``), the limits on depth, schedule and queue names (Full; a known queue always
         has its name). Refused admissions write nothing. Raises BrokerOutOfMemory where memory is full.
+        An adapter may write its requests when this is called; nothing is sent before it is awaited.
         """
         ...
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dtq.adapters.memory.clock import ManualClock
-from dtq.adapters.redis.client import Rejected
+from dtq.adapters.redis.client import Rejected, Request
 from dtq.adapters.redis.clock import RedisClock
 from dtq.adapters.redis.scripts import FETCH, Scripts
 
@@ -75,11 +75,13 @@ class Forgetful:
         self._host = host
         self._is_new = True
 
-    async def call(self, name: str, *_: object) -> object:
-        if name == "SCRIPT":
-            await self._host.advance(timedelta(minutes=30))
-            self._is_new = False
-        elif self._is_new:
+    async def call(self, name: str, *_: object) -> None:
+        assert name == "SCRIPT"
+        await self._host.advance(timedelta(minutes=30))
+        self._is_new = False
+
+    async def send(self, _: Request) -> object:
+        if self._is_new:
             raise Rejected("NOSCRIPT", "no matching script")
         return [int(SERVER.timestamp()), 0, "reply"]
 

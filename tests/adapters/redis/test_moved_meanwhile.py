@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dtq.adapters.redis import ready, store
+from dtq.adapters.redis.client import Request
 from dtq.domain.status import TaskStatus
 from tests.adapters.redis.schema import Schema
 from tests.contract.steps import cancel, held_lease, run, seconds, submit
@@ -19,15 +20,15 @@ async def test_a_queue_that_gets_a_delayed_task_meanwhile_is_not_retired(
     await schema.harness.backend.queues.register(QUEUE)
     upkeep: Any = schema.harness.backend.upkeep
     client = upkeep._link.client  # noqa: SLF001 - the moment between its two trips
-    call = client.call
+    send = client.send
 
-    async def call_and_submit(*command: Any, **named: Any) -> Any:
-        reply = await call(*command, **named)
-        if command[0] == "HGET":
+    async def send_and_submit(request: Request, **named: Any) -> Any:
+        reply = await send(request, **named)
+        if request.command[0] == "HGET":
             await submit(schema.harness, delay=seconds(60))
         return reply
 
-    monkeypatch.setattr(client, "call", call_and_submit)
+    monkeypatch.setattr(client, "send", send_and_submit)
 
     assert not await upkeep.retire(QUEUE)
     assert "1" == await schema.call("HGET", schema.keys.queues, QUEUE)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dtq.adapters.redis.broker import RedisBroker
+from dtq.adapters.redis.client import Request
 from dtq.domain import lifecycle
 from dtq.domain.status import Place, TaskStatus
 from tests.adapters.redis.schema import Schema
@@ -19,16 +20,16 @@ async def test_a_claim_that_was_promoted_meanwhile_is_not_returned(
     task = await claim(harness, await bring_to(harness, TaskStatus.PENDING))
     assert isinstance(broker, RedisBroker)
     client = broker._link.client  # noqa: SLF001 - the moment between two calls of one method can be met nowhere else
-    call = client.call
+    send = client.send
 
-    async def call_and_promote(*command: Any, **named: Any) -> Any:
-        reply = await call(*command, **named)
-        if command[0] == "ZRANGEBYSCORE":
+    async def send_and_promote(request: Request, **named: Any) -> Any:
+        reply = await send(request, **named)
+        if request.command[0] == "ZRANGEBYSCORE":
             monkeypatch.undo()
             await make(harness, lifecycle.promote(task, now=now(harness), token=a_token()))
         return reply
 
-    monkeypatch.setattr(client, "call", call_and_promote)
+    monkeypatch.setattr(client, "send", send_and_promote)
 
     returned = await broker.return_stale(claimed_before=now(harness) + seconds(1), now=now(harness), limit=100)
 

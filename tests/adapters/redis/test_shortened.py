@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dtq.adapters.redis.broker import RedisBroker
+from dtq.adapters.redis.client import Request
 from dtq.adapters.redis.codec import PAYLOAD, SNAPSHOT
 from dtq.adapters.redis.scripts import FETCH
 from dtq.domain.entry import FIELDS
@@ -28,15 +29,15 @@ def lengths(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     broker = schema.harness.backend.broker
     assert isinstance(broker, RedisBroker)
     client, found = broker._link.client, list[int]()  # noqa: SLF001 - what an answer looks like shows nowhere else
-    call = client.call
+    send = client.send
 
-    async def call_and_measure(*command: Any, **named: Any) -> Any:
-        reply = await call(*command, **named)
-        if FETCH.digest in command:
+    async def send_and_measure(request: Request, **named: Any) -> Any:
+        reply = await send(request, **named)
+        if FETCH.digest in request.command:
             found.extend(len(one[3]) if len(one) == WHOLE else len(one) - BESIDE for one in reply[4:])
         return reply
 
-    monkeypatch.setattr(client, "call", call_and_measure)
+    monkeypatch.setattr(client, "send", send_and_measure)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dtq.adapters.redis.broker import RedisBroker
+from dtq.adapters.redis.client import Request
 from dtq.domain.errors import RecordUnreadable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import NO_VERSION, QueueName, Task, TaskId, WorkerId
@@ -51,13 +52,13 @@ def counted(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     broker = schema.harness.backend.broker
     assert isinstance(broker, RedisBroker)
     client, trips = broker._link.client, list[str]()  # noqa: SLF001 - trips show nowhere else
-    call = client.call
+    send = client.send
 
-    async def call_and_count(*command: Any, **named: Any) -> Any:
-        trips.append(command[0])
-        return await call(*command, **named)
+    async def send_and_count(request: Request, **named: Any) -> Any:
+        trips.append(str(request.command[0]))
+        return await send(request, **named)
 
-    monkeypatch.setattr(client, "call", call_and_count)
+    monkeypatch.setattr(client, "send", send_and_count)
     return trips
 
 

@@ -1,7 +1,6 @@
 """The broker port: the store, the ready queues and the schedule over one link."""
 
-import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from datetime import datetime, timedelta
 
 from dtq.adapters.redis import ready, schedule, store, turn, unseen
@@ -22,14 +21,15 @@ class RedisBroker:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._forms = Forms(link.keys, options=link.options)
-        self._creating = asyncio.Lock()
         self._starts = unseen.starts(link.keys, options=link.options)
 
     async def load(self, task_id: TaskId) -> Task | None:
         return await store.load(self._link, task_id)
 
-    async def create(self, admissions: Sequence[Admission], *, limits: BrokerLimits) -> Sequence[CreateAnswer]:
-        return await store.create(self._link, self._forms, admissions, limits=limits, turn=self._creating)
+    def create(
+        self, admissions: Sequence[Admission], *, limits: BrokerLimits
+    ) -> Coroutine[None, None, Sequence[CreateAnswer]]:
+        return store.create(self._link, self._forms, admissions, limits=limits)
 
     async def commit(self, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
         return await store.commit(self._link, self._forms, changes)

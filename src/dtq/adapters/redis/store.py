@@ -1,7 +1,6 @@
 """Changes made real, and tasks read back."""
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -13,6 +12,7 @@ from dtq.adapters.redis.forms import Form, Meaning
 from dtq.adapters.redis.keys import MAX_RECENT
 from dtq.adapters.redis.link import Link, written
 from dtq.adapters.redis.moves import Move
+from dtq.adapters.redis.scripts import ScriptCall
 from dtq.adapters.redis.wire import read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
@@ -42,21 +42,27 @@ CHUNK: Final = 500
 Answer = TypeVar("Answer")
 
 Act: TypeAlias = tuple[Move, Form[Move, Requirement]]
+_Admission: TypeAlias = tuple[Move, Form[Move, LimitName | None]]
 _Plain: TypeAlias = Applied | Already | Conflict | Broken
 
 
-async def create(
-    link: Link, forms: Forms, admissions: Sequence[Admission], *, limits: BrokerLimits, turn: asyncio.Lock
-) -> Sequence[CreateAnswer]:
-    """Bring tasks into being, as the port promises."""
+def create(
+    link: Link, forms: Forms, admissions: Sequence[Admission], *, limits: BrokerLimits
+) -> Coroutine[None, None, Sequence[CreateAnswer]]:
+    """Bring tasks into being, as the port promises: the requests are written now, and sent when this is awaited."""
     moves = [Move(admission.change, replaces=admission.replaces) for admission in admissions]
     acts = [(move, forms.of_admission(move, limits=limits)) for move in moves]
+    calls = [(written(envelope), some) for envelope, some in envelopes(acts, _fill)]
+    return _created(link, calls, limits=limits)
+
+
+async def _created(
+    link: Link, calls: Sequence[tuple[ScriptCall, Sequence[_Admission]]], *, limits: BrokerLimits
+) -> Sequence[CreateAnswer]:
     refused = partial(_not_admitted, limits=limits)
-    calls = [(written(envelope), batch) for envelope, batch in envelopes(acts, _fill)]
     answers: list[CreateAnswer] = []
-    async with turn:
-        for asked, batch in calls:
-            answers += _understood(await link.scripts.carry_out(asked), batch, otherwise=refused)
+    for asked, acts in calls:
+        answers += _understood(await link.scripts.carry_out(asked), acts, otherwise=refused)
     return answers
 
 
