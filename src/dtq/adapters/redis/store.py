@@ -1,7 +1,8 @@
 """Changes made real, and tasks read back."""
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Final, TypeAlias, TypeVar
 
 from dtq.adapters.redis.client import WRONG_TYPE, Rejected, Reply, checked
@@ -49,15 +50,19 @@ _Plain: TypeAlias = Applied | Already | Conflict | Broken
 def create(
     link: Link, forms: Forms, admissions: Sequence[Admission], *, limits: BrokerLimits
 ) -> Coroutine[None, None, Sequence[CreateAnswer]]:
-    """Bring tasks into being, as the port promises: the requests are written now, and sent when this is awaited."""
+    """Bring tasks into being, as the port promises; the first request is written now, and sent when this is awaited.
+
+    Of large tasks there are several, each written in its turn: all at once would hold others up.
+    """
     moves = [Move(admission.change, replaces=admission.replaces) for admission in admissions]
     acts = [(move, forms.of_admission(move, limits=limits)) for move in moves]
-    calls = [(written(envelope), some) for envelope, some in envelopes(acts, _fill)]
-    return _created(link, calls, limits=limits)
+    calls = ((written(envelope), some) for envelope, some in envelopes(acts, _fill))
+    first = list(islice(calls, 1))
+    return _created(link, chain(first, calls), limits=limits)
 
 
 async def _created(
-    link: Link, calls: Sequence[tuple[ScriptCall, Sequence[_Admission]]], *, limits: BrokerLimits
+    link: Link, calls: Iterable[tuple[ScriptCall, Sequence[_Admission]]], *, limits: BrokerLimits
 ) -> Sequence[CreateAnswer]:
     refused = partial(_not_admitted, limits=limits)
     answers: list[CreateAnswer] = []
