@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dtq.application.deadlines import NEVER, Deadlines
 from dtq.application.results import not_serializable, outcome_of
@@ -19,7 +18,6 @@ from dtq.domain.json_text import JsonProblem
 from dtq.domain.outcome import (
     AttemptResult,
     Outcome,
-    Succeeded,
     classify,
     failed,
     timed_out,
@@ -146,7 +144,7 @@ class Attempt(Struct, eq=False):
             value = handler.function(payload, self._context(self._began_at))
             if inspect.isawaitable(value):
                 value = await value
-            outcome = outcome_of(value, max_bytes=self._means.rules.result_max_bytes)
+            outcome = outcome_of(value, max_bytes=self._means.rules.result_max_bytes, ran=self._since(self._began_at))
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._means.rules.retryable + handler.retry_on)
         finally:
@@ -161,12 +159,15 @@ class Attempt(Struct, eq=False):
             self._tell(self._arm, started)
             # what it leaves in its thread's own context would be there for the next one
             value = copy_context().run(handler.function, payload, self._context(started))
-            outcome = _sync_outcome(value, max_bytes=self._means.rules.result_max_bytes)
+            outcome = _sync_outcome(value, max_bytes=self._means.rules.result_max_bytes, ran=self._since(started))
         except BaseException as error:  # noqa: BLE001 - SystemExit and its kin end the attempt, never the worker
             outcome = classify(error, retryable=self._means.rules.retryable + handler.retry_on)
         finally:
             # nobody else can see that this thread is free again
             self._tell(self._end, outcome, self._means.clock.monotonic())
+
+    def _since(self, started: float) -> timedelta:
+        return timedelta(seconds=self._means.clock.monotonic() - started)
 
     def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
         # the loop is closed where the worker had to leave this thread behind
@@ -201,8 +202,6 @@ class Attempt(Struct, eq=False):
         if self._reason is None and at >= self.ends_at:
             # a handler that blocked the loop kept the timer from going off: its late value does not count
             self._reason = _TIMEOUT
-        if isinstance(outcome, Succeeded):
-            outcome = replace(outcome, ran=timedelta(seconds=at - self._began_at))
         self._decide(outcome)
         self._means.deadlines.end(self)
         if self._grace is not None:
@@ -263,9 +262,9 @@ def _is_taken(turn: list[None]) -> bool:
     return True
 
 
-def _sync_outcome(value: object, *, max_bytes: int) -> Outcome:
+def _sync_outcome(value: object, *, max_bytes: int, ran: timedelta) -> Outcome:
     if not inspect.isawaitable(value):
-        return outcome_of(value, max_bytes=max_bytes)
+        return outcome_of(value, max_bytes=max_bytes, ran=ran)
     if inspect.iscoroutine(value):
         value.close()
     return not_serializable("a sync handler returned an awaitable; declare it with async def")

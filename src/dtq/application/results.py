@@ -1,5 +1,6 @@
 """What a handler returned, as JSON text."""
 
+from datetime import timedelta
 from typing import Final
 
 from dtq.domain.json_text import encoded, parse
@@ -10,20 +11,20 @@ _NOTHING: Final = encoded(None)
 """What most handlers return."""
 
 
-def outcome_of(value: object, *, max_bytes: int) -> Outcome:
-    """Return the success with *value* as its result, or the permanent failure that it is no JSON.
+def outcome_of(value: object, *, max_bytes: int, ran: timedelta | None = None) -> Outcome:
+    """Return the success with *value* as its result, or the permanent failure that it is no JSON; *ran* is its time.
 
     A result over *max_bytes* is not kept. The work is done either way, so another attempt would only repeat it.
     """
     try:
         encoding = _NOTHING if value is None else encoded(value)
         if len(encoding) > max_bytes:
-            return Succeeded(result=None, truncated=True)
+            return Succeeded(result=None, truncated=True, ran=ran)
         text = encoding.decode()
         if value is not None:
             # what a handler writes as text of its own may be anything, and readers would meet it at every look
             parse(text)
-        return Succeeded(result=text)
+        return Succeeded(result=text, ran=ran)
     except BaseException as error:  # noqa: BLE001 - the handler's own objects may raise anything while they are read
         return not_serializable(f"{class_name(error)}: {text_of(error)}")
 

@@ -5,6 +5,7 @@ The payload is not among them: brokers copy it from place to place without readi
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -31,6 +32,8 @@ LAST_MS: Final = 253_402_300_799_999
 """The last millisecond that a datetime can hold; whoever writes to a stream by hand may give an id beyond it."""
 
 
+# the steps of a batch share their moments
+@lru_cache(maxsize=64)
 def milliseconds(moment: datetime) -> int:
     """Return *moment* as whole milliseconds since the epoch."""
     since = moment - _EPOCH

@@ -33,7 +33,7 @@ def submit(spec: TaskSpec, *, task_id: TaskId, now: datetime, token: Version) ->
         max_attempts=spec.max_attempts,
         timeout=spec.timeout,
         created_at=now,
-        available_at=now + spec.delay,
+        available_at=now + spec.delay if delayed else now,
         status=TaskStatus.PENDING if delayed else TaskStatus.QUEUED,
         payload=spec.payload,
         metadata=spec.metadata,

@@ -6,6 +6,7 @@ This is on the path of every delivery, so the tables are made once, and of a cha
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import compress
 from operator import is_not
 from typing import Any, Final
@@ -31,6 +32,8 @@ _MAX_REASON: Final = 100
 _ENTRY_ID: Final = re.compile(r"[0-9]{1,15}-(?:[0-9]{1,19}|1[0-7][0-9]{18})")
 _NUMBER: Final = re.compile(r"-?[0-9]+")
 _MAX_SHOWN: Final = 40
+_REMEMBERED: Final = 256
+"""Of how many texts it is remembered what they say: tasks that come together share moments, and most a timeout."""
 SPOILED: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """What reading a field raises where it holds what dtq does not write."""
 _REPLACED: Final = "\ufffd"
@@ -67,6 +70,7 @@ def _moment_text(value: datetime) -> str:
     return str(milliseconds(value))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def moment_of(text: str) -> datetime:
     """Read a moment."""
     return moment(number_of(text))
@@ -76,6 +80,7 @@ def _duration_text(value: timedelta) -> str:
     return str(value // _MILLISECOND)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def duration_of(text: str) -> timedelta:
     """Read a duration."""
     return number_of(text) * _MILLISECOND
