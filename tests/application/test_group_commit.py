@@ -8,6 +8,7 @@ import pytest
 from dtq.adapters.memory.clock import settle
 from dtq.application.group_commit import MAX_BATCH, GroupCommit, together
 from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
+from dtq.ports.answers import PartlyAnswered
 from tests.application.requests import Sender
 
 
@@ -174,6 +175,19 @@ async def test_what_nobody_asks_for_any_more_is_not_sent() -> None:
 
     assert 20 == await last
     assert [[1], [10]] == sender.batches
+
+
+async def test_of_a_request_that_is_partly_answered_each_caller_hears_what_is_his() -> None:
+    sender = Sender()
+    group = GroupCommit(sender.send)
+    sender.poison = 2
+    sender.error = PartlyAnswered([2, BrokerUnavailable("full")])
+
+    made, refused = await asyncio.gather(group.one(1), group.one(2), return_exceptions=True)
+
+    assert 2 == made
+    assert BrokerUnavailable is type(refused)
+    assert [[1, 2]] == sender.batches
 
 
 async def test_an_idle_group_works_again_after_a_failure() -> None:

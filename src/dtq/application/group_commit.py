@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 
 from dtq.domain.errors import BrokerBehind, BrokerUnavailable, OutcomeUnknown
+from dtq.ports.answers import PartlyAnswered
 
 MAX_BATCH: Final = 100
 """The most items in one request."""
@@ -227,6 +228,8 @@ async def sent(
     """
     try:
         return await (request or send(items))
+    except PartlyAnswered as partly:
+        return partly.answers
     except asyncio.CancelledError:
         sender = asyncio.current_task()
         if sender is None or sender.cancelling():

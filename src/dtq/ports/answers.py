@@ -1,10 +1,12 @@
 """What a broker answers to a commit."""
 
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from dtq.domain.change import Change, Requirement
+from dtq.domain.errors import OutcomeUnknown
 from dtq.domain.idempotency import IdempotencyRecord
 from dtq.domain.task import Task
 
@@ -76,3 +78,14 @@ class Admission(Struct, frozen=True, kw_only=True):
 
 CommitAnswer = Applied | Already | Conflict | Refused | Broken
 CreateAnswer = Applied | Already | Conflict | Broken | KeyTaken | Full
+
+
+class PartlyAnswered(OutcomeUnknown):
+    """Some of a call's items were answered before the broker failed.
+
+    ``answers`` has one for each item: its own answer, or in place of that what kept it from being given.
+    """
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        super().__init__("the broker failed half-way through several requests")
+        self.answers = answers

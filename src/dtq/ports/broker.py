@@ -117,7 +117,8 @@ class TaskStore(Protocol):
         Looked at in this order: the token or the task's own id (Already, Conflict), the idempotency record (KeyTaken,
         unless its text is ``replaces``), the limits on depth, schedule and queue names (Full; a known queue always
         has its name). Refused admissions write nothing. Raises BrokerOutOfMemory where memory is full.
-        An adapter may write its requests when this is called; nothing is sent before it is awaited.
+        An adapter may write its requests when this is called; nothing is sent before it is awaited. One that makes
+        several requests of a call raises PartlyAnswered where not the first of them fails.
         """
         ...
 
@@ -128,6 +129,7 @@ class TaskStore(Protocol):
         a task's last 8 commits are known: repeating one is Already and changes nothing. One change's failure leaves
         the others alone. Commits run when memory is full, except a requeue (BrokerOutOfMemory).
         An idempotency record that names another task is left alone; a missing one is made only by a new life.
+        Raises PartlyAnswered as ``create`` does.
         """
         ...
 

@@ -17,7 +17,7 @@ from dtq.adapters.redis.scripts import ScriptCall
 from dtq.adapters.redis.wire import read_record
 from dtq.domain.admission import BrokerLimits
 from dtq.domain.change import Change, Requirement
-from dtq.domain.errors import RecordUnreadable
+from dtq.domain.errors import BrokerUnavailable, OutcomeUnknown, RecordUnreadable
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, Task, TaskId
 from dtq.ports.answers import (
@@ -31,6 +31,7 @@ from dtq.ports.answers import (
     Full,
     KeyTaken,
     LimitName,
+    PartlyAnswered,
     Refused,
 )
 from dtq.ports.broker import Recent
@@ -40,10 +41,10 @@ _STATUSES: Final = frozenset(TaskStatus)
 CHUNK: Final = 500
 """How many tasks a listing looks at in one trip."""
 
-Answer = TypeVar("Answer")
+Answer = TypeVar("Answer", bound=CommitAnswer | CreateAnswer)
+Acts = TypeVar("Acts", bound=Sequence[object])
 
 Act: TypeAlias = tuple[Move, Form[Move, Requirement]]
-_Admission: TypeAlias = tuple[Move, Form[Move, LimitName | None]]
 _Plain: TypeAlias = Applied | Already | Conflict | Broken
 
 
@@ -58,25 +59,40 @@ def create(
     acts = [(move, forms.of_admission(move, limits=limits)) for move in moves]
     calls = ((written(envelope), some) for envelope, some in envelopes(acts, _fill))
     first = list(islice(calls, 1))
-    return _created(link, chain(first, calls), limits=limits)
-
-
-async def _created(
-    link: Link, calls: Iterable[tuple[ScriptCall, Sequence[_Admission]]], *, limits: BrokerLimits
-) -> Sequence[CreateAnswer]:
-    refused = partial(_not_admitted, limits=limits)
-    answers: list[CreateAnswer] = []
-    for asked, acts in calls:
-        answers += _understood(await link.scripts.carry_out(asked), acts, otherwise=refused)
-    return answers
+    understand = partial(_understood, otherwise=partial(_not_admitted, limits=limits))
+    return _carried_out(link, chain(first, calls), understand, total=len(acts))
 
 
 async def commit(link: Link, forms: Forms, changes: Sequence[Change]) -> Sequence[CommitAnswer]:
     """Make changes real, as the port promises; with a new life among them, all of one trip need free memory."""
-    answers: list[CommitAnswer] = []
-    for envelope, acts in packed(forms, changes):
-        answers += understood(await link.send(envelope), acts)
+    calls = ((written(envelope), acts) for envelope, acts in packed(forms, changes))
+    return await _carried_out(link, calls, understood, total=len(changes))
+
+
+async def _carried_out(
+    link: Link,
+    calls: Iterable[tuple[ScriptCall, Acts]],
+    understand: Callable[[Sequence[Reply], Acts], Sequence[Answer]],
+    *,
+    total: int,
+) -> Sequence[Answer]:
+    """Make calls one after the other, up to one that fails. Raises PartlyAnswered where that is not the first."""
+    answers: list[Answer] = []
+    for asked, acts in calls:
+        try:
+            replies = await link.scripts.carry_out(asked)
+        except BrokerUnavailable as error:
+            if not answers:
+                raise
+            others = [_unsent(error)] * (total - len(answers) - len(acts))
+            raise PartlyAnswered([*answers, *[error] * len(acts), *others]) from error
+        answers += understand(replies, acts)
     return answers
+
+
+def _unsent(error: BrokerUnavailable) -> BrokerUnavailable:
+    """Return what is told of an act that did not come up since an earlier one failed by *error*."""
+    return BrokerUnavailable(f"nothing of it was sent: {error}") if isinstance(error, OutcomeUnknown) else error
 
 
 def packed(forms: Forms, changes: Sequence[Change]) -> Iterator[tuple[Envelope, Sequence[Act]]]:
