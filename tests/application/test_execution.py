@@ -167,31 +167,6 @@ async def test_a_handler_knows_its_attempt(world: World) -> None:
     assert 3.0 == (context.deadline - world.clock.now()).total_seconds()
 
 
-@pytest.mark.parametrize("task_type", ["take_a_second", "take_a_second_in_a_thread"])
-async def test_a_success_tells_how_long_its_handler_ran(task_type: str) -> None:
-    clock, pool, hearing = TickingClock(), ThreadPoolExecutor(max_workers=1), Hearing()
-    loop, second = asyncio.get_running_loop(), timedelta(seconds=1)
-
-    @task("take_a_second")
-    async def take_a_second(_: dict[str, object], __: TaskContext) -> None:
-        await clock.advance(second)
-
-    @task("take_a_second_in_a_thread")
-    def take_a_second_in_a_thread(_: dict[str, object], __: TaskContext) -> None:
-        asyncio.run_coroutine_threadsafe(clock.advance(second), loop).result()
-
-    rules = ExecutionRules(worker_id=WORKER, result_max_bytes=8192, retryable=())
-    registry = Registry([*Registry.of(take_a_second), *Registry.of(take_a_second_in_a_thread)])
-    executor = Executor(registry, clock=clock, pool=pool, rules=rules)
-
-    await clock.advance(second)
-    hearing.begin(executor, a_task(task_type=task_type))
-    await hearing.ended.wait()
-
-    assert [Succeeded(result="null", ran=second)] == hearing.outcomes
-    pool.shutdown()
-
-
 @pytest.mark.parametrize("is_stranger", [False, True])
 async def test_an_attempt_that_is_stopped_before_its_first_line_ends_all_the_same(*, is_stranger: bool) -> None:
     handlers.forget_all()
