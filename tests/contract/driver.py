@@ -16,7 +16,7 @@ from dtq.ports.answers import Applied, CommitAnswer, CreateAnswer, KeyTaken
 from dtq.ports.broker import Delivery, Fetch, Offer, Offers
 from tests.contract.harness import Harness
 from tests.contract.model import Model
-from tests.contract.steps import LEADER, bare, decide_finish, decide_start, held_lease, now, seconds, write
+from tests.contract.steps import LEADER, all_strays, bare, decide_finish, decide_start, held_lease, now, seconds, write
 from tests.factories import QUEUE, a_lease, a_token, an_admission, an_audit_entry, an_event
 
 
@@ -239,12 +239,7 @@ class Driver:
         self.harmed |= set(self.model.tasks)
 
     async def rehome(self, decide: Callable[[Task], object]) -> None:
-        cursor, strays = "", list[Task]()
-        for _ in range(100):
-            cursor, found = await self.harness.backend.upkeep.strays(cursor, limit=50)
-            strays += found
-            if not cursor:
-                break
+        strays = await all_strays(self.harness)
         expected = [one for one in self.model.tasks.values() if not one.is_terminal and not self.model.holds(one)]
         assert {one.task_id: bare(one) for one in expected} == {one.task_id: one for one in strays}
         for stray in strays:

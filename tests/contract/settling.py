@@ -18,6 +18,7 @@ from tests.contract.harness import Harness
 from tests.contract.steps import (
     POLICY,
     VISIBILITY,
+    all_strays,
     claim_due,
     commit,
     decide_start,
@@ -57,15 +58,10 @@ async def _lead(harness: Harness) -> None:
 
 
 async def _give_homes(harness: Harness) -> None:
-    cursor = ""
-    for _ in range(100):
-        cursor, strays = await harness.backend.upkeep.strays(cursor, limit=100)
-        for stray in strays:
-            decision = lifecycle.rehome(stray, now=now(harness), token=a_token())
-            assert isinstance(decision, Change)
-            await commit(harness, decision)
-        if not cursor:
-            return
+    for stray in await all_strays(harness):
+        decision = lifecycle.rehome(stray, now=now(harness), token=a_token())
+        assert isinstance(decision, Change)
+        await commit(harness, decision)
 
 
 async def _work(harness: Harness, *, queue: QueueName) -> int:

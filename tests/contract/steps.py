@@ -191,6 +191,19 @@ async def _lead_on(harness: Harness, running: Task, status: TaskStatus) -> Task:
             return running
 
 
+async def all_strays(harness: Harness, *, limit: int = 10) -> list[Task]:
+    """Go through all stored tasks; what is stored beside this may let a later call name one again."""
+    cursor, found = "", dict[TaskId, Task]()
+    for _ in range(10_000):
+        cursor, strays = await harness.backend.upkeep.strays(cursor, limit=limit)
+        named = {task.task_id: task for task in strays}
+        assert len(strays) == len(named)
+        found |= named
+        if not cursor:
+            return [*found.values()]
+    raise AssertionError("the cursor never ends")
+
+
 def held_lease(task: Task) -> HeldLease:
     """Say which execution of a running task its worker wants to keep."""
     assert task.receipt is not None

@@ -6,12 +6,13 @@ import pytest
 
 from dtq.domain.retention import Retention, record_lifetime, task_lifetime
 from dtq.domain.status import TaskStatus
-from dtq.domain.task import QueueName, Task, WorkerId
+from dtq.domain.task import QueueName, WorkerId
 from dtq.ports.backend import BackendOptions
 from tests.contract.harness import Harness, OpenHarness
 from tests.contract.steps import (
     PEER,
     VISIBILITY,
+    all_strays,
     bare,
     bring_to,
     cancel,
@@ -31,43 +32,32 @@ ALIVE = [TaskStatus.PENDING, TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.R
 OTHER = QueueName("other")
 
 
-async def _all_strays(harness: Harness, *, limit: int = 3) -> list[Task]:
-    cursor = ""
-    found: list[Task] = []
-    for _ in range(1_000):
-        cursor, strays = await harness.backend.upkeep.strays(cursor, limit=limit)
-        found += strays
-        if cursor == "":
-            return found
-    raise AssertionError("the cursor never ends")
-
-
 @pytest.mark.parametrize("status", ALIVE)
 async def test_a_live_task_in_no_place_is_a_stray(harness: Harness, status: TaskStatus) -> None:
     task = await bring_to(harness, status)
     await harness.orphan(task.task_id)
 
-    assert [bare(task)] == await _all_strays(harness)
+    assert [bare(task)] == await all_strays(harness)
 
 
 @pytest.mark.parametrize("status", TaskStatus)
 async def test_a_task_that_ended_or_has_its_place_is_no_stray(harness: Harness, status: TaskStatus) -> None:
     await bring_to(harness, status)
 
-    assert [] == await _all_strays(harness)
+    assert [] == await all_strays(harness)
 
 
 async def test_a_task_on_loan_is_no_stray(harness: Harness) -> None:
     await claim(harness, await bring_to(harness, TaskStatus.PENDING))
 
-    assert [] == await _all_strays(harness)
+    assert [] == await all_strays(harness)
 
 
 async def test_a_dead_letter_that_is_gone_makes_no_stray(harness: Harness) -> None:
     task = await bring_to(harness, TaskStatus.DEAD_LETTERED)
     await harness.orphan(task.task_id)
 
-    assert [] == await _all_strays(harness)
+    assert [] == await all_strays(harness)
 
 
 async def test_the_cursor_leads_past_every_task(harness: Harness) -> None:
@@ -75,7 +65,7 @@ async def test_the_cursor_leads_past_every_task(harness: Harness) -> None:
     for task in tasks[::5]:
         await harness.orphan(task.task_id)
 
-    found = await _all_strays(harness, limit=2)
+    found = await all_strays(harness, limit=2)
 
     assert {task.task_id for task in tasks[::5]} == {task.task_id for task in found}
 

@@ -16,8 +16,9 @@ class Examiner(Protocol):
         """Go through everything that is stored, in pages of about *limit* things.
 
         No page takes the server long, and between two of them anybody may pause. What stands still during the whole
-        is in some page, an entry that is its task's own perhaps with that alone; parts of a fact may be of different
-        moments. What may not be read is told as Denied.
+        is in some page, an entry that is its task's own perhaps with that alone; where much is stored or removed
+        meanwhile, it may be in two. Parts of a fact may be of different moments. What may not be read is told as
+        Denied.
         """
         ...
 

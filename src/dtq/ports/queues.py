@@ -65,7 +65,8 @@ class Upkeep(Protocol):
     async def strays(self, cursor: str, *, limit: int) -> tuple[str, Sequence[Task]]:
         """Look at about *limit* stored tasks from *cursor* ('' begins); return the next cursor ('' ends) and strays.
 
-        A stray is a task that is alive and in no place.
+        A stray is a task that is alive and in no place. A call names it once; a later one may name it again where much
+        is stored or removed meanwhile.
         """
         ...
 

@@ -12,20 +12,17 @@ from dtq.adapters.redis.names import name_of
 from dtq.adapters.redis.tally import EXACT
 from dtq.application.reaping import SURELY_HANDED_BACK
 from dtq.domain.examination import examine
-from dtq.domain.facts import CountFact, Denied, Fact, NameFact, Role
+from dtq.domain.facts import CountFact, Denied, NameFact, Role
 from dtq.domain.findings import Bearings, Finding, Kind
 from dtq.domain.retention import LEAD_TERM
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import QueueName, TaskId, Version, WorkerId
 from tests.adapters.redis.schema import Schema
+from tests.contract.examining import told
 from tests.contract.steps import bring_to, now, seconds, submit
 from tests.factories import QUEUE, WORKER, a_heartbeat
 
 DAY = timedelta(days=1)
-
-
-async def read(schema: Schema) -> list[Fact | Denied]:
-    return [fact async for page in schema.harness.backend.examiner.read(limit=50) for fact in page]
 
 
 async def found(schema: Schema) -> list[Finding]:
@@ -36,7 +33,7 @@ async def found(schema: Schema) -> list[Finding]:
         handed_back=SURELY_HANDED_BACK,
         letters_kept_since=datetime(1970, 1, 1, tzinfo=UTC),
     )
-    facts = [one for one in await read(schema) if not isinstance(one, Denied)]
+    facts = [one for one in await told(schema.harness) if not isinstance(one, Denied)]
     suspects = [one for fact in facts for one in examine(fact, bearings=bearings)]
     again = await schema.harness.backend.examiner.again([one.fact for one in suspects if one.fact is not None])
     sure = [one for fact in again if fact is not None for one in examine(fact, bearings=bearings)]
@@ -123,7 +120,9 @@ async def test_a_stream_of_another_type_hides_no_other(schema: Schema) -> None:
     await schema.call("SET", schema.keys.stream(QUEUE, 5), "text")
 
     assert {Kind.WRONG_TYPE, Kind.HOMELESS} == {one.kind for one in await found(schema)}
-    assert ["entries of default, priority 5"] == [one.what for one in await read(schema) if isinstance(one, Denied)]
+    assert ["entries of default, priority 5"] == [
+        one.what for one in await told(schema.harness) if isinstance(one, Denied)
+    ]
 
 
 async def test_an_unknown_name_is_told_of(schema: Schema) -> None:
@@ -204,7 +203,7 @@ async def test_a_worker_that_is_not_listed_is_put_into_the_list(schema: Schema) 
 
 async def test_a_consumer_has_its_idle_time_and_what_it_owns(schema: Schema) -> None:
     await bring_to(schema.harness, TaskStatus.RUNNING)
-    (fact,) = [one for one in await read(schema) if getattr(one, "worker", None) == WORKER]
+    (fact,) = [one for one in await told(schema.harness) if getattr(one, "worker", None) == WORKER]
 
     (again,) = await schema.harness.backend.examiner.again([fact])  # type: ignore[list-item]  # of a worker
 
@@ -247,7 +246,7 @@ async def test_no_count_is_told_of_while_the_schedule_moves(schema: Schema, monk
 
     monkeypatch.setattr(Link, "run", moving)
 
-    (denied,) = [one for one in await read(schema) if isinstance(one, Denied)]
+    (denied,) = [one for one in await told(schema.harness) if isinstance(one, Denied)]
     assert "counts of scheduled tasks" == denied.what
 
 

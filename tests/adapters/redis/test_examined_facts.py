@@ -16,15 +16,12 @@ from dtq.domain.facts import ConsumerFact, Denied, EntryFact, Fact, NameFact, Re
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import EntryId
 from tests.adapters.redis.schema import Schema
+from tests.contract.examining import told
 from tests.contract.steps import bring_to, claim, run, seconds, submit
 from tests.factories import QUEUE, WORKER, a_heartbeat, a_task
 
 LIMIT = 10
 FULL: Reply = ["length", 1, "entries-added", LIMIT + 1]
-
-
-async def read(schema: Schema) -> list[Fact | Denied]:
-    return [fact async for page in schema.harness.backend.examiner.read(limit=50) for fact in page]
 
 
 async def again(schema: Schema, *facts: Fact) -> list[Fact | None]:
@@ -60,7 +57,7 @@ async def test_one_pipeline_carries_a_bounded_number_of_commands(
 
     monkeypatch.setattr(Client, "pipeline", noting)
 
-    await read(schema)
+    await told(schema.harness)
 
     assert max(sizes) <= 5
 
@@ -69,18 +66,18 @@ async def test_no_more_entries_are_kept_in_mind_than_there_is_room_for(
     schema: Schema, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await submit(schema.harness)
-    assert not [one for one in await read(schema) if isinstance(one, EntryFact)]
+    assert not [one for one in await told(schema.harness) if isinstance(one, EntryFact)]
 
     monkeypatch.setattr(task_pages, "_REMEMBERED", 0)
 
-    assert 1 == len([one for one in await read(schema) if isinstance(one, EntryFact)])
+    assert 1 == len([one for one in await told(schema.harness) if isinstance(one, EntryFact)])
 
 
 async def test_what_stands_in_an_unreadable_stream_counts_as_there(schema: Schema) -> None:
     task = await submit(schema.harness, priority=4)
     await schema.harness.spoil(QUEUE, priority=4)
 
-    (fact,) = [one for one in await read(schema) if isinstance(one, TaskFact)]
+    (fact,) = [one for one in await told(schema.harness) if isinstance(one, TaskFact)]
 
     assert (task.task_id, True) == (fact.task_id, fact.entered)
 
@@ -90,7 +87,7 @@ async def test_it_is_told_where_nobody_can_say_which_letters_were_trimmed(schema
     await schema.call("SET", schema.keys.dead_letters, "text")
 
     assert "dead letters older than the oldest that is left" in [
-        one.what for one in await read(schema) if isinstance(one, Denied)
+        one.what for one in await told(schema.harness) if isinstance(one, Denied)
     ]
 
 

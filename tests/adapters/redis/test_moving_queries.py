@@ -9,11 +9,11 @@ from dtq.adapters.redis import queues, ready, tally
 from dtq.adapters.redis.client import Rejected, Reply
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import Peeked, peek
-from dtq.adapters.redis.upkeep import literal
 from dtq.domain.entry import moment
 from dtq.domain.facts import CountFact, Denied
 from dtq.domain.task import QueueName
 from tests.adapters.redis.schema import Schema
+from tests.contract.examining import told
 from tests.contract.steps import claim, now, promote, seconds, submit, take
 from tests.factories import QUEUE, WORKER
 
@@ -21,18 +21,11 @@ COUNTS = "counts of scheduled tasks"
 
 
 async def counts(schema: Schema) -> list[tuple[str, int]]:
-    return [
-        (one.text, one.counted)
-        async for page in schema.harness.backend.examiner.read(limit=50)
-        for one in page
-        if isinstance(one, CountFact)
-    ]
+    return [(one.text, one.counted) for one in await told(schema.harness) if isinstance(one, CountFact)]
 
 
 async def denied(schema: Schema) -> list[Denied]:
-    return [
-        one async for page in schema.harness.backend.examiner.read(limit=50) for one in page if isinstance(one, Denied)
-    ]
+    return [one for one in await told(schema.harness) if isinstance(one, Denied)]
 
 
 async def test_pages_of_what_is_owned_do_not_overlap(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,17 +63,6 @@ async def test_an_entry_that_becomes_its_tasks_own_meanwhile_is_not_dropped(
 
     assert 0 == await schema.harness.backend.queues.drop([task.receipt])
     assert 1 == len(await take(schema.harness))
-
-
-async def test_a_pattern_finds_only_what_begins_with_the_very_prefix(schema: Schema) -> None:
-    prefix = f"{schema.prefix}:[1-9]?*\\^"
-    names = [f"{prefix}:x", f"{schema.prefix}:1ab^:x"]
-    for name in names:
-        await schema.call("SET", name, "1", "PX", 60_000)
-
-    found = await schema.call("KEYS", f"{literal(prefix)}:*")
-
-    assert names[:1] == found
 
 
 async def test_a_connection_that_brought_a_refusal_is_not_used_again(schema: Schema) -> None:

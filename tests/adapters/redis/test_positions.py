@@ -9,6 +9,7 @@ from dtq.adapters.redis.link import Link
 from dtq.domain.facts import ReadingFact
 from dtq.domain.task import Task
 from tests.adapters.redis.schema import Schema
+from tests.contract.examining import told
 from tests.contract.steps import submit, take, take_one
 from tests.factories import QUEUE
 
@@ -17,8 +18,7 @@ BEYOND = "9999999999999-0"
 
 async def ahead(schema: Schema) -> list[int]:
     """The priorities that are found to be ahead, at the first look and at the second."""
-    facts = [fact async for page in schema.harness.backend.examiner.read(limit=50) for fact in page]
-    (fact,) = [one for one in facts if isinstance(one, ReadingFact)]
+    (fact,) = [one for one in await told(schema.harness) if isinstance(one, ReadingFact)]
     (again,) = await schema.harness.backend.examiner.again([fact])
     assert fact == again
     return [*fact.ahead]

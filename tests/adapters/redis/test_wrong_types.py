@@ -16,6 +16,7 @@ from tests.contract.steps import (
     LEADER,
     PEER,
     VISIBILITY,
+    all_strays,
     bring_to,
     claim_due,
     create,
@@ -106,15 +107,7 @@ async def test_a_record_of_another_type_hides_no_stray_and_no_recent_task(schema
     await replace_record(schema, bad)
     await schema.call("SET", schema.keys.task(TaskId("lock:1")), "a user's own")
 
-    found: list[Task] = []
-    cursor = ""
-    while True:
-        cursor, some = await schema.harness.backend.upkeep.strays(cursor, limit=100)
-        found += some
-        if not cursor:
-            break
-
-    assert [stray.task_id] == [task.task_id for task in found]
+    assert [stray.task_id] == [task.task_id for task in await all_strays(schema.harness)]
     recent = await schema.harness.backend.broker.recent(queue=QUEUE, status=None, limit=9)
     assert 1 == recent.unreadable
     assert [stray.task_id] == [task.task_id for task in recent.tasks]
@@ -124,7 +117,7 @@ async def test_the_tasks_of_a_priority_that_cannot_be_read_are_no_strays(schema:
     await submit(schema.harness, priority=4)
     await schema.harness.spoil(QUEUE, priority=4)
 
-    assert ("", []) == await schema.harness.backend.upkeep.strays("", limit=100)
+    assert [] == await all_strays(schema.harness)
 
 
 async def test_a_priority_that_cannot_be_read_hides_no_stray_of_another(schema: Schema) -> None:
@@ -135,9 +128,9 @@ async def test_a_priority_that_cannot_be_read_hides_no_stray_of_another(schema: 
         await schema.harness.orphan(task.task_id)
     await schema.harness.spoil(QUEUE, priority=4)
 
-    cursor, strays = await schema.harness.backend.upkeep.strays("", limit=100)
+    strays = await all_strays(schema.harness)
 
-    assert ("", {first.task_id, last.task_id, scheduled.task_id}) == (cursor, {task.task_id for task in strays})
+    assert {first.task_id, last.task_id, scheduled.task_id} == {task.task_id for task in strays}
     assert not {placed.task_id, spoiled.task_id} & {task.task_id for task in strays}
 
 

@@ -24,10 +24,10 @@ from dtq.adapters.redis.names import Name, name_of
 from dtq.adapters.redis.peeking import CHUNK, Range, walk
 from dtq.adapters.redis.positions import at_reading
 from dtq.adapters.redis.queues import known_queues
+from dtq.adapters.redis.scan import scan
 from dtq.adapters.redis.tally import count_scheduled
 from dtq.adapters.redis.task_pages import LOOKED_AT, TaskPages
 from dtq.adapters.redis.trips import looked_at, through
-from dtq.adapters.redis.upkeep import literal
 from dtq.domain.facts import Denied, EntryFact, Fact, LetterFact, NameFact, Record, Role, TaskFact
 from dtq.domain.task import EntryId, QueueName, Receipt, Task, TaskId, WorkerId
 
@@ -73,8 +73,7 @@ class Pages:
     async def _names(self) -> AsyncIterator[Page]:
         cursor = "0"
         while True:
-            pattern = f"{literal(self._keys.prefix)}:*"
-            cursor, found = await self._link.client.call("SCAN", cursor, "MATCH", pattern, "COUNT", self._limit)
+            cursor, found = await scan(self._link.client, cursor, prefix=f"{self._keys.prefix}:", limit=self._limit)
             # a few places of the server's table may hold many names
             for first in range(0, len(found), self._limit):
                 names = [name_of(self._keys, text) for text in found[first : first + self._limit]]

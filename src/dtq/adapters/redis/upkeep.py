@@ -1,6 +1,5 @@
 """The leader's sweeps."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -14,6 +13,7 @@ from dtq.adapters.redis.guards import NONE, ONE, has_version, names_task
 from dtq.adapters.redis.keys import BANDS, GROUP
 from dtq.adapters.redis.link import Link
 from dtq.adapters.redis.peeking import CHUNK, Range, own_task, peek, walk
+from dtq.adapters.redis.scan import scan
 from dtq.adapters.redis.scripts import SUSPECTS
 from dtq.adapters.redis.steps import milliseconds_text
 from dtq.adapters.redis.store import is_of_another_type, read_many, readable, sound
@@ -37,9 +37,7 @@ class RedisUpkeep:
 
     async def strays(self, cursor: str, *, limit: int) -> tuple[str, Sequence[Task]]:
         prefix = self._link.keys.task_prefix
-        following, names = await self._link.client.call(
-            "SCAN", cursor or "0", "MATCH", f"{literal(prefix)}*", "COUNT", limit
-        )
+        following, names = await scan(self._link.client, cursor or "0", prefix=prefix, limit=limit)
         suspects = [
             name for first in range(0, len(names), CHUNK) for name in await self._suspects(names[first : first + CHUNK])
         ]
@@ -184,8 +182,3 @@ def _entry_range(stream: str, entry_id: EntryId | None) -> Range:
 def _consumers(reply: Reply) -> Sequence[str]:
     """Read the names of the consumers that own nothing and of those that do; none where the group is gone."""
     return () if isinstance(reply, BrokerUnavailable) else [pairs(consumer)["name"] for consumer in reply]
-
-
-def literal(text: str) -> str:
-    """Escape what a pattern would not take for itself, such as a prefix with a hash tag or a bracket."""
-    return re.sub(r"([\\*?\[\]^-])", r"\\\1", text)
