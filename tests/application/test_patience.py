@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from dtq.domain.errors import (
     OutcomeUnknown,
     StepStopped,
 )
+from dtq.ports.answers import Full
 from tests.application.requests import Requests
 
 DOWN = BrokerUnavailable("down")
@@ -27,18 +29,19 @@ LOST = OutcomeUnknown("lost")
 class Flaky:
     """Raises what it was given, one by one, and then answers."""
 
-    def __init__(self, *errors: Exception) -> None:
+    def __init__(self, *errors: Exception, answer: object = "answer") -> None:
         self.errors = list(errors)
+        self.answer = answer
         self.calls = 0
 
-    async def __call__(self) -> str:
+    async def __call__(self) -> object:
         self.calls += 1
         if self.errors:
             raise self.errors.pop(0)
-        return "answer"
+        return self.answer
 
 
-async def outcome(clock: ManualClock, future: "asyncio.Future[str]") -> str | type[BaseException]:
+async def outcome(clock: ManualClock, future: "asyncio.Future[Any]") -> object:
     while not future.done():
         await clock.advance(timedelta(milliseconds=50))
     error = future.exception()
@@ -284,3 +287,11 @@ async def test_what_must_not_be_repeated_is_not() -> None:
 
     assert BrokerUnavailable is await outcome(clock, asyncio.ensure_future(Patience(clock).once(flaky)))
     assert 1 == flaky.calls
+
+
+async def test_a_full_queue_says_nothing_of_an_earlier_try_that_was_lost() -> None:
+    clock, full = ManualClock(), Full(reason="queue_full", value=5, limit=5)
+    flaky = Flaky(LOST, answer=full)
+
+    assert OutcomeUnknown is await outcome(clock, asyncio.ensure_future(Patience(clock).write(flaky)))
+    assert full is await outcome(clock, asyncio.ensure_future(Patience(clock).write(Flaky(DOWN, answer=full))))

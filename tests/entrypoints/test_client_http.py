@@ -1,7 +1,8 @@
 """The client over HTTP: what is lost on the way, and what a server may say."""
 
+import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import msgspec
@@ -30,6 +31,8 @@ from dtq.entrypoints.client.refusals import Refusal, UnexpectedAnswer, error_of,
 from dtq.entrypoints.client.results import Submitted
 from dtq.entrypoints.http.errors import problem_of
 from tests.entrypoints.client_ways import KEY, SOME_ID, Greeting, a_container, over_http
+
+HANG_S = 30.0
 
 
 class Lost:
@@ -105,6 +108,43 @@ async def test_what_may_have_been_done_at_the_first_try_stays_unknown() -> None:
     async with AsyncClient(over_http(a_container(), retries=1, spoil=fail)) as client:
         with pytest.raises(OutcomeUnknown):
             await client.submit("greet", {"name": "Ada"})
+
+
+REFUSALS = [BrokerUnavailable("away"), QueueFull("queue_full", value=5, limit=5)]
+
+
+def lost_and_then(answer: httpx.Response) -> Callable[[httpx.Request], httpx.Response]:
+    answers = iter([None, answer])
+    return lambda request: next(answers) or lost_answer(request)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_a_refusal_of_the_repeat_does_not_deny_the_first_try(refusal: DtqError) -> None:
+    problem = problem_of(refusal)
+    refused = httpx.Response(problem.status, content=msgspec.json.encode(problem))
+    async with AsyncClient(over_http(a_container(), retries=1, spoil=lost_and_then(refused))) as client:
+        with pytest.raises(OutcomeUnknown):
+            await client.submit("greet", {"name": "Ada"})
+    async with AsyncClient(over_http(a_container(), retries=1, spoil=lost_and_then(refused))) as client:
+        with pytest.raises(OutcomeUnknown):
+            await client.submit_many([Submission("greet", {"name": "Ada"})])
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_of_a_repeated_batch_each_refusal_says_that_the_first_try_may_have_been_carried_out(
+    refusal: DtqError,
+) -> None:
+    made = {"task_id": SOME_ID, "status": "queued"}
+    items = [made, {"problem": msgspec.to_builtins(problem_of(refusal))}]
+    submissions = [Submission("greet", {"name": "Ada"})] * 2
+    batch = httpx.Response(200, json={"results": items})
+    async with AsyncClient(over_http(a_container(), retries=1, spoil=lost_and_then(batch))) as client:
+        repeated = await client.submit_many(submissions)
+    async with AsyncClient(over_http(a_container(), spoil=lambda _: batch)) as client:
+        at_once = await client.submit_many(submissions)
+
+    assert [Submitted, OutcomeUnknown] == [type(one) for one in repeated]
+    assert [Submitted, type(refusal)] == [type(one) for one in at_once]
 
 
 @pytest.mark.parametrize("fault", [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout])
@@ -276,6 +316,44 @@ def test_a_closed_sync_client_leaves_no_thread() -> None:
     client.close()
 
     assert "dtq-client" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_closed_sync_client_sends_nothing() -> None:
+    client = Client("http://127.0.0.1:9", retries=0)
+    client.close()
+
+    with pytest.raises(BrokerUnavailable, match="closed: nothing was sent") as caught:
+        client.submit("greet", {"name": "Ada"})
+    assert BrokerUnavailable is type(caught.value)
+
+
+def test_whoever_waits_while_a_sync_client_is_closed_hears_that_the_outcome_is_unknown() -> None:
+    asked, heard = threading.Semaphore(0), list[type]()
+
+    class Silent(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            asked.release()
+            await asyncio.Event().wait()
+            raise httpx.ReadError("gone", request=request)
+
+    client = Client(HttpTransport("http://api", api_key="", timeout=60, retries=0, inner=Silent()))
+
+    def submit() -> None:
+        try:
+            client.submit("greet", {"name": "Ada"})
+        except DtqError as error:
+            heard.append(type(error))
+
+    threads = [threading.Thread(target=submit, daemon=True) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+        assert asked.acquire(timeout=HANG_S)
+
+    client.close()
+
+    for thread in threads:
+        thread.join(HANG_S)
+    assert [OutcomeUnknown] * 5 == heard
 
 
 def test_what_is_wrong_with_a_request_as_a_whole_is_told_in_the_servers_words() -> None:

@@ -8,8 +8,16 @@ from typing import Final, Generic, TypeVar
 
 from dtq.application.deadlines import Deadlines
 from dtq.application.group_commit import GroupCommit, no_answer
-from dtq.domain.errors import OF_ONE_REQUEST, BrokerBehind, BrokerOutOfMemory, BrokerUnavailable, OutcomeUnknown
-from dtq.domain.text import text_of
+from dtq.domain.errors import (
+    OF_ONE_REQUEST,
+    BrokerBehind,
+    BrokerOutOfMemory,
+    BrokerUnavailable,
+    OutcomeUnknown,
+    QueueFull,
+    doubted,
+)
+from dtq.ports.answers import Full
 from dtq.ports.environment import Clock, Timer
 
 CALL_DEADLINE: Final = timedelta(seconds=4)
@@ -86,14 +94,19 @@ class Patience:
         is_unknown = False
         for pause in _PAUSES_AND_END:
             try:
-                return await (first or once())
+                answer = await (first or once())
             except BrokerUnavailable as error:
                 is_unknown = is_unknown or isinstance(error, OutcomeUnknown)
                 is_final = pause is None or isinstance(error, (BrokerOutOfMemory, BrokerBehind, *OF_ONE_REQUEST))
                 if is_final or pause is None or self._left() <= pause.total_seconds():
                     if is_unknown and not isinstance(error, OutcomeUnknown):
-                        raise OutcomeUnknown(text_of(error)) from error
+                        raise doubted(error) from error
                     raise
+            else:
+                if is_unknown and isinstance(answer, Full):
+                    # what was sent before may come into being as soon as there is room
+                    raise doubted(QueueFull(answer.reason, value=answer.value, limit=answer.limit))
+                return answer
             first = None
             await self._clock.sleep(pause)
         raise AssertionError("the last try either returns or raises")

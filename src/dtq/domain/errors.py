@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from dtq.domain.status import TaskStatus
 from dtq.domain.task import TaskId
+from dtq.domain.text import text_of
 
 
 class FieldProblem(Struct, frozen=True):
@@ -195,6 +196,16 @@ class OutcomeUnknown(BrokerUnavailable):
 
 class StepStopped(OutcomeUnknown):
     """The broker is there and stops one step half-way, as often as it is sent; that says nothing of any other step."""
+
+
+def doubted(error: DtqError) -> DtqError:
+    """Return what a refusal says where an earlier try of the same request may have been carried out, or may be yet.
+
+    Neither a broker that is away by now nor a limit that is reached by now denies that.
+    """
+    if isinstance(error, OutcomeUnknown) or not isinstance(error, (BrokerUnavailable, QueueFull)):
+        return error
+    return OutcomeUnknown(f"an earlier try may have been carried out, of which no answer came; then: {text_of(error)}")
 
 
 OF_ONE_REQUEST: Final = (BrokerRefused, StepStopped)

@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar
 
 from dtq.entrypoints.client import AsyncClient, Client, TaskState
 from dtq.entrypoints.client.direct import Tasks
-from dtq.entrypoints.client.synchronous import LoopThread
+from dtq.entrypoints.client.synchronous import LoopThread, nothing
 from dtq.handlers.registry import Registry
 from dtq.testing.app import LIMIT, PATIENCE, App
 from dtq.testing.failures import RUNS_A_HANDLER
@@ -71,7 +71,7 @@ class SyncApp:
     def close(self) -> None:
         """Let go of whatever still runs, and of the loop."""
         self._app.close()
-        self._loop.stop()
+        self._loop.end(nothing)
 
     def __enter__(self) -> Self:
         """Close at the end of the block."""

@@ -18,6 +18,7 @@ from dtq.domain.errors import (
     OutcomeUnknown,
     TaskTerminal,
     UnsuitableBroker,
+    doubted,
 )
 from dtq.domain.status import TaskStatus
 from dtq.entrypoints.broker_url import redacted
@@ -80,7 +81,8 @@ class HttpTransport:
         if answer.status in {HTTPStatus.OK, HTTPStatus.ACCEPTED}:
             submitted = _decode(answer, Submitted)
             return msgspec.structs.replace(submitted, duplicate=submitted.duplicate and not is_own_key)
-        return _own(error_of(refusal_of(answer.content, status=answer.status)), is_own_key=is_own_key)
+        error = error_of(refusal_of(answer.content, status=answer.status))
+        return _own(doubted(error) if answer.is_doubtful else error, is_own_key=is_own_key)
 
     async def submit_many(self, submissions: Sequence[Submission]) -> Sequence[Submitted | DtqError]:
         """Submit tasks in one request, each for itself."""
@@ -93,10 +95,14 @@ class HttpTransport:
         keyed = [self._keyed(fields) for fields in submissions]
         body = b'{"tasks":[' + b",".join(_json(fields) for fields, _ in keyed) + b"]}"
         answer = await self._call("POST", "tasks/batch", body=body, is_write=True)
-        items = self._expect(answer, _Batch).results
+        try:
+            items = self._expect(answer, _Batch).results
+        except DtqError as error:
+            raise (doubted(error) if answer.is_doubtful else error) from error
         if len(items) != len(keyed):
             raise UnexpectedAnswer(f"{len(items)} results for {len(keyed)} submissions")
-        return [_item(item, is_own_key=is_own_key) for item, (_, is_own_key) in zip(items, keyed, strict=True)]
+        told = [_item(item, is_own_key=is_own_key) for item, (_, is_own_key) in zip(items, keyed, strict=True)]
+        return [doubted(one) if answer.is_doubtful and isinstance(one, DtqError) else one for one in told]
 
     async def get(self, task_id: str) -> TaskState:
         """Return a task as it is."""
@@ -152,10 +158,9 @@ class HttpTransport:
             if pause is None or isinstance(answered, UnsuitableBroker):
                 if not isinstance(answered, BrokerUnavailable):
                     raise answered
-                message = str(answered)
-                raise (
-                    OutcomeUnknown(message) if is_write and is_doubtful else BrokerUnavailable(message)
-                ) from answered
+                if is_write and is_doubtful:
+                    raise doubted(answered)
+                raise BrokerUnavailable(str(answered)) from answered
             await self._clock.sleep(pause)
         raise AssertionError("the last try either returns or raises")
 

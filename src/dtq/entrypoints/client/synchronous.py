@@ -3,9 +3,10 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import CancelledError
 from typing import Any, Self, TypeVar, Unpack
 
-from dtq.domain.errors import DtqError
+from dtq.domain.errors import BrokerUnavailable, DtqError, OutcomeUnknown
 from dtq.entrypoints.client.asynchronous import RETRIES, TIMEOUT, AsyncClient
 from dtq.entrypoints.client.direct import Tasks
 from dtq.entrypoints.client.results import Cancelled, Options, Payload, Submission, Submitted, TaskState
@@ -14,6 +15,8 @@ from dtq.entrypoints.client.transport import Transport
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 """Runs a coroutine to its end, on one event loop, and returns what it returns."""
+
+Last = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Client:
@@ -36,7 +39,7 @@ class Client:
         self._client = AsyncClient(url, tasks=tasks, api_key=api_key, timeout=timeout, retries=retries)
         loop = LoopThread()
         self._run: Run = run or loop.run
-        self._end: Callable[[], None] = loop.stop
+        self._loop = None if run else loop
 
     def submit(self, task_type: str, payload: Payload | None = None, **options: Unpack[Options]) -> Submitted:
         """Submit a task; see AsyncClient.submit."""
@@ -59,9 +62,11 @@ class Client:
         return self._wait_for(self._client.cancel(task_id))
 
     def close(self) -> None:
-        """Let go of every connection; repeatable."""
-        self._wait_for(self._client.close())
-        self._end()
+        """Let go of every connection; repeatable, and the end of what other threads wait for: they hear an error."""
+        if self._loop is None:
+            self._wait_for(self._client.close())
+        else:
+            self._loop.end(self._client.close)
 
     def __enter__(self) -> Self:
         """Close at the end of the block."""
@@ -83,39 +88,61 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._is_ended = False
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run *coroutine* to its end; where the caller is interrupted, it is canceled."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        """Run *coroutine* to its end; where the caller is interrupted, it is canceled.
+
+        Raises BrokerUnavailable after the end of the loop, and OutcomeUnknown where that comes meanwhile.
+        """
+        with self._lock:
+            if self._is_ended:
+                coroutine.close()
+                raise BrokerUnavailable("the client is closed: nothing was sent")
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
         try:
             return future.result()
+        except CancelledError as error:
+            raise OutcomeUnknown("the client was closed before an answer came") from error
         except BaseException:
             future.cancel()
             raise
 
-    def stop(self) -> None:
-        """End the loop and its thread."""
+    def end(self, last: Last) -> None:
+        """Run *last*, and end the loop and its thread; whoever still waits for something hears that it is unknown."""
         with self._lock:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            asyncio.run_coroutine_threadsafe(_end_all(), loop).result()
+            if self._is_ended:
+                return
+            self._is_ended = True
+            loop = self._running()
+            # after all that was handed over before, and nothing is handed over any more
+            future = asyncio.run_coroutine_threadsafe(_last(last), loop)
+        try:
+            future.result()
+        finally:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+            if self._thread is not None:
+                self._thread.join()
             loop.close()
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="dtq-client", daemon=True)
-                self._thread.start()
-            return self._loop
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="dtq-client", daemon=True)
+            self._thread.start()
+        return self._loop
 
 
-async def _end_all() -> None:
-    """End every other task of the running loop, which would be left half-way otherwise."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+async def nothing() -> None:
+    """Be the last of a loop on which nothing is left to do."""
+
+
+async def _last(last: Last) -> None:
+    """Run *last*, then end every other task of the running loop, which would be left half-way otherwise."""
+    try:
+        await last()
+    finally:
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
