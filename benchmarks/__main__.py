@@ -44,7 +44,10 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--peer-names", nargs="+", default=[], metavar="NAME", help="which of its peers; all by default"
     )
     parser.add_argument("--list", action="store_true", help="name groups and cases, and end")
-    return parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
+    if chosen.peers and not (chosen.peers / "bench.py").is_file():
+        parser.error(f"--peers: there is no harness in {chosen.peers}")
+    return chosen
 
 
 def selected(only: Sequence[str]) -> list[Group]:

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from benchmarks import peer_runs
+from benchmarks.__main__ import options
 from benchmarks.bars import BARS, told
 from benchmarks.groups import ALL
 from benchmarks.measuring import Group, Ratio, Run, Summary, medians, ratios
@@ -69,3 +72,12 @@ def test_peers_are_compared_with_the_fastest_of_the_same_round() -> None:
 
     assert pytest.approx(3.5) == found["ratios"]["drain, no-op, c=10, x fastest peer"]
     assert pytest.approx(230 / 1000) == found["ratios"]["drain, no-op, c=10, x limit"]
+
+
+def test_a_harness_that_is_not_there_is_told_of_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        options(["--peers", str(tmp_path)])
+
+    assert f"--peers: there is no harness in {tmp_path}" in capsys.readouterr().err

@@ -39,7 +39,7 @@ when a task has failed for good, it is a dead letter:
   dtq retry-dlq TASK_ID --wait    let it run again
   dtq discard-dlq TASK_ID         or give it up
 
-The broker is that of a `dtq dev` that runs in this folder, or what DTQ_REDIS_URL says (by default
+The broker is what DTQ_REDIS_URL says, or else that of a `dtq dev` that runs in this folder (by default
 redis://localhost:6379/0). Task types are known by DTQ_TASK_MODULES or --tasks, to worker and `dtq submit` alike.
 
 {exits.HELP}"""
