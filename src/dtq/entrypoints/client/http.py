@@ -98,7 +98,7 @@ class HttpTransport:
         try:
             items = self._expect(answer, _Batch).results
         except DtqError as error:
-            raise (doubted(error) if answer.is_doubtful else error) from error
+            raise (doubted(error) if answer.is_doubtful else error) from None
         if len(items) != len(keyed):
             raise UnexpectedAnswer(f"{len(items)} results for {len(keyed)} submissions")
         told = [_item(item, is_own_key=is_own_key) for item, (_, is_own_key) in zip(items, keyed, strict=True)]
