@@ -1,4 +1,4 @@
-"""Tasks of one's own: `dtq worker run --tasks my_tasks --queue greetings`, started in this folder."""
+"""Tasks of one's own: `dtq worker run --tasks examples.my_tasks --queue greetings`, started in the folder above."""
 
 # ruff: noqa: INP001 - a file of its own, as a user has it, not a package
 

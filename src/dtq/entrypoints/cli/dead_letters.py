@@ -27,7 +27,7 @@ _SEVERAL: Final = (
 _OF_LAST: Final = f"of the last {MAX_LIMIT} dead letters"
 
 _LIST_NOTES: Final = """`dtq get TASK_ID` shows the errors of all attempts. All that are listed can be retried at once:
-  dtq dlq list --queue mail --json | jq -r '.dead_letters[].task_id' | xargs dtq retry-dlq"""
+  dtq dlq list --queue mail --json | jq -r '.dead_letters[].task_id' | xargs -r dtq retry-dlq"""
 
 _DETACHED: Final = "its idempotency key stands for it no more"
 
