@@ -42,6 +42,14 @@ class _Answer(Struct, frozen=True):
     content: bytes
     is_doubtful: bool
 
+    def refusal(self) -> DtqError:
+        """Return what it says of a submission that was refused."""
+        return self.said(error_of(refusal_of(self.content, status=self.status)))
+
+    def said(self, error: DtqError) -> DtqError:
+        """Return what *error*, which stands in it, says of a submission."""
+        return doubted(error) if self.is_doubtful else error
+
 
 class _Item(Struct, frozen=True, kw_only=True):
     task_id: str = ""
@@ -81,8 +89,7 @@ class HttpTransport:
         if answer.status in {HTTPStatus.OK, HTTPStatus.ACCEPTED}:
             submitted = _decode(answer, Submitted)
             return msgspec.structs.replace(submitted, duplicate=submitted.duplicate and not is_own_key)
-        error = error_of(refusal_of(answer.content, status=answer.status))
-        return _own(doubted(error) if answer.is_doubtful else error, is_own_key=is_own_key)
+        return _own(answer.refusal(), is_own_key=is_own_key)
 
     async def submit_many(self, submissions: Sequence[Submission]) -> Sequence[Submitted | DtqError]:
         """Submit tasks in one request, each for itself."""
@@ -95,14 +102,12 @@ class HttpTransport:
         keyed = [self._keyed(fields) for fields in submissions]
         body = b'{"tasks":[' + b",".join(_json(fields) for fields, _ in keyed) + b"]}"
         answer = await self._call("POST", "tasks/batch", body=body, is_write=True)
-        try:
-            items = self._expect(answer, _Batch).results
-        except DtqError as error:
-            raise (doubted(error) if answer.is_doubtful else error) from None
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise answer.refusal()
+        items = _decode(answer, _Batch).results
         if len(items) != len(keyed):
             raise UnexpectedAnswer(f"{len(items)} results for {len(keyed)} submissions")
-        told = [_item(item, is_own_key=is_own_key) for item, (_, is_own_key) in zip(items, keyed, strict=True)]
-        return [doubted(one) if answer.is_doubtful and isinstance(one, DtqError) else one for one in told]
+        return [_item(item, answer, is_own_key=is_own_key) for item, (_, is_own_key) in zip(items, keyed, strict=True)]
 
     async def get(self, task_id: str) -> TaskState:
         """Return a task as it is."""
@@ -198,11 +203,11 @@ def _decode(answer: _Answer, kind: type[T]) -> T:
         raise UnexpectedAnswer(f"status {answer.status}, and no {kind.__name__} in it: {error}") from error
 
 
-def _item(item: _Item, *, is_own_key: bool) -> Submitted | DtqError:
+def _item(item: _Item, answer: _Answer, *, is_own_key: bool) -> Submitted | DtqError:
     if item.problem is None:
         return Submitted(task_id=item.task_id, status=item.status, duplicate=item.duplicate and not is_own_key)
     try:
-        return _own(error_of(item.problem), is_own_key=is_own_key)
+        return _own(answer.said(error_of(item.problem)), is_own_key=is_own_key)
     except DtqError as error:
         return error
 
