@@ -1,5 +1,6 @@
 """What the figures are to reach: ratios of one run, and a few absolutes that are meant for a quiet machine."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -8,6 +9,7 @@ from benchmarks.measuring import Summary
 from benchmarks.peer_runs import fastest_enqueue
 from benchmarks.tables import number, table
 
+SLOWEST: Final = re.compile("idle/latency/p[0-9] p50_ms")
 Medians = Mapping[tuple[str, str], Mapping[str, Summary]]
 
 
@@ -48,6 +50,7 @@ BARS: Final = (
     _figure("http", "POST batch of 100", "tasks x taskiq-list's fastest enqueue", at_least=3.0),
     _peers("idle latency p50 x taskiq-stream", at_most=1.5),
     _peers("idle latency p99 x taskiq-stream", at_most=1.0),
+    _figure("idle", "latency", "p50 of the slowest priority x taskiq-stream", at_most=1.5),
     _figure("drain", "no-op, c=10", "script_calls", at_most=0.5),
     _figure("drain", "no-op, c=100", "script_calls", at_most=0.1),
     _figure("whole life", "", "commands", at_most=40),
@@ -90,7 +93,12 @@ def _derived(
     submit, drain = ("enqueue", "one by one", "commands"), ("drain", "no-op, c=10", "commands")
     p99, idle = ("load", "open loop", "at 50% p99_ms"), ("idle", "latency", "p50_ms")
     batch, fastest = ("http", "POST batch of 100", "tasks_per_s"), fastest_enqueue(of_peers, peer="taskiq-list")
+    slowest = max((value for key, value in figures.items() if SLOWEST.fullmatch("/".join(key))), default=None)
+    against = of_peers.get("ratios", {}).get("idle latency p50 x taskiq-stream")
     derived = {}
+    if slowest is not None and against is not None:
+        # the harness has one priority: what another adds to it is measured by our own
+        derived["idle", "latency", "p50 of the slowest priority x taskiq-stream"] = against * slowest / figures[idle]
     if batch in figures and fastest is not None:
         derived["http", "POST batch of 100", "tasks x taskiq-list's fastest enqueue"] = figures[batch] / fastest
     if submit in figures and drain in figures:

@@ -129,12 +129,13 @@ async def _filled(url: str, submissions: Iterable[Submission], *, batch_size: in
         for one in submissions:
             batch.append(one)
             if len(batch) == batch_size:
-                _check(await client.submit_many(batch))
+                checked(await client.submit_many(batch))
                 batch = []
-        _check(await client.submit_many(batch))
+        checked(await client.submit_many(batch))
 
 
-def _check(answers: Iterable[object]) -> None:
+def checked(answers: Iterable[object]) -> None:
+    """Raise what one of a batch was refused with."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer
@@ -169,14 +170,15 @@ def measured_drain(
 
         wait_until_done(is_done, within_s=within_s, program=program)
         calls, trips = server.calls(), server.reads() - reads
-        done = stamps.done()
+        runs, peak_mib = stamps.runs(), program.peak_mib()
     times = sorted(filter(None, stamps.times_ns()))[:count]
     figures = {
         "tasks_per_s": (count - 1) / ((times[-1] - times[0]) / 1e9),
-        "commands": sum(calls.values()) / done,
-        "script_calls": calls.get("evalsha", 0) / done,
-        "reads": trips / done,
+        "commands": sum(calls.values()) / runs,
+        "script_calls": calls.get("evalsha", 0) / runs,
+        "reads": trips / runs,
         "extra_runs": float(stamps.runs() - stamps.done()),
+        "peak_mib": peak_mib,
     }
     if len(marks) > 1 and marks[1][0] > marks[0][0]:
         done = marks[1][0] - marks[0][0]

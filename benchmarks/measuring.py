@@ -13,11 +13,10 @@ Figures = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Something that is measured once a round; a case of few *rounds* is left out of the others."""
+    """Something that is measured once a round."""
 
     name: str
     measure: Callable[[Ground], Figures]
-    rounds: int = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +68,8 @@ def run_all(groups: Sequence[Group], *, ground: Ground, rounds: int, on_run: Cal
     for number in range(rounds):
         for group in groups:
             for case in group.cases:
-                if number < case.rounds:
-                    runs.append(_run(case, group=group, number=number, ground=ground))
-                    on_run(runs[-1])
+                runs.append(_run(case, group=group, number=number, ground=ground))
+                on_run(runs[-1])
     return runs
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from benchmarks.tables import number, table
 HERE: Final = Path(__file__).resolve().parent
 VENVS: Final = Path(tempfile.gettempdir()) / "bench-venvs"
 OURS: Final = ("dtq", "dtq-sync", "dtq-32", "limit", "limit-32")
+LISTING: Final = "import json, peers; print(json.dumps([[peer.name, peer.venv, peer.default] for peer in peers.PEERS]))"
 LEFT_OUT: Final = (
     "LEFT OUT: every comparison with other task queues. It needs their harness: --peers FOLDER, or BENCHMARK_PEERS; "
     "with --only, `peers` among its names."
@@ -66,20 +68,52 @@ Rounds = Mapping[int, Mapping[str, Mapping[str, float]]]
 """By round and peer, the figures."""
 
 
+def check(folder: Path, *, names: Sequence[str]) -> None:
+    """Look whether a harness can run, with the peers of these names. Raises ValueError, with what is amiss."""
+    if not (folder / "bench.py").is_file():
+        raise ValueError(f"--peers: there is no harness in {folder}")
+    if not _driver().is_file():
+        raise ValueError(f"--peers: there is no virtualenv `driver` in {_venvs()}, which BENCH_VENVS names")
+    told = subprocess.run([_driver(), "-c", LISTING], cwd=folder, env=_environment(), capture_output=True, check=False)
+    if told.returncode != 0:
+        raise ValueError(f"--peers: the harness does not run: {told.stderr.decode(errors='replace')[-500:]}")
+    peers = json.loads(told.stdout)
+    venvs = {name: venv for name, venv, _ in peers}
+    if unknown := [name for name in names if name not in venvs]:
+        raise ValueError(f"--peer-names: {unknown[0]!r} is none of {', '.join(venvs)}")
+    for name in [*(names or [name for name, _, is_default in peers if is_default]), *OURS]:
+        if not (_venvs() / venvs[name] / "bin" / "python").is_file():
+            raise ValueError(f"--peers: there is no virtualenv {venvs[name]!r}, for {name}, in {_venvs()}")
+
+
 def measure(folder: Path, *, names: Sequence[str], rounds: int, scale: float) -> dict[str, Any]:
-    """Run the harness with dtq among its peers; return medians and the ratios that bars speak of."""
+    """Run the harness with dtq among its peers; return medians and the ratios that bars speak of.
+
+    Where it fails, this is among the errors, and what it had measured until then is told.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         results = Path(scratch) / "results.json"
-        command = [str(_venvs() / "driver" / "bin" / "python"), "bench.py"]
         sizes = ["--rounds", str(rounds), "--scale", str(scale), "--out", str(results)]
-        wanted = ["--peers", ",".join([*names, *OURS])] if names else []
-        environment = {**os.environ, "BENCH_EXTRA": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
-        subprocess.run([*command, *sizes, *wanted], cwd=folder, env=environment, check=True)
-        return read(json.loads(results.read_text()))
+        wanted = ["--peers", ",".join(dict.fromkeys([*names, *OURS]))] if names else []
+        done = subprocess.run(
+            [_driver(), "bench.py", *sizes, *wanted], cwd=folder, env=_environment(), check=False, stdout=sys.stderr
+        )
+        found = read(json.loads(results.read_text()) if results.exists() else {"runs": []})
+    if done.returncode != 0:
+        found["errors"].append(f"the harness ended with {done.returncode}")
+    return found
+
+
+def _driver() -> Path:
+    return _venvs() / "driver" / "bin" / "python"
 
 
 def _venvs() -> Path:
     return Path(os.environ.get("BENCH_VENVS", VENVS))
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "BENCH_EXTRA": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def read(document: Mapping[str, Any]) -> dict[str, Any]:

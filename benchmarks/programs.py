@@ -62,8 +62,15 @@ class Program:
 
     def memory_mib(self) -> float:
         """Return how much memory it has in RAM."""
+        return self._status_mib("VmRSS")
+
+    def peak_mib(self) -> float:
+        """Return the most memory that it had in RAM at any time, its start among them."""
+        return self._status_mib("VmHWM")
+
+    def _status_mib(self, name: str) -> float:
         for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(f"{name}:"):
                 return int(line.split()[1]) / MIB
         raise RuntimeError(f"{self._process.args!r} has no memory any more")
 

@@ -93,8 +93,9 @@ def _start(kind: Kind | None, arguments: tuple[str, ...]) -> RedisServer:
 
 
 def kind_of(name: str) -> Kind:
-    """Return the kind of server that *name* says. Raises ValueError."""
-    for kind in KINDS:
-        if kind == name and kind != "container":
+    """Return the kind of server that *name* says. Raises ValueError, with the names that there are."""
+    kinds = [kind for kind in KINDS if kind != "container"]
+    for kind in kinds:
+        if kind == name:
             return kind
-    raise ValueError(name)
+    raise ValueError(f"{name!r} is none of {', '.join(kinds)}")

@@ -37,12 +37,16 @@ def stamp(number: int) -> None:
 
 
 class Stamps:
-    """The slots of *count* tasks, as the one who measures sees them."""
+    """The slots of *count* tasks, as the one who measures sees them.
 
-    def __init__(self, count: int) -> None:
+    They are numbered from *first* on: tasks of lower numbers stamp too, but are not looked at.
+    """
+
+    def __init__(self, count: int, *, first: int = 0) -> None:
         self.count = count
+        self.first = first
         handle, name = tempfile.mkstemp(prefix="dtq-stamps-", dir=SHARED if SHARED.is_dir() else None)
-        os.ftruncate(handle, 2 * WORD * count)
+        os.ftruncate(handle, 2 * WORD * (first + count))
         self._slots = _words_of(mmap.mmap(handle, 0))
         os.close(handle)
         self.path = Path(name)
@@ -54,7 +58,7 @@ class Stamps:
 
     def times_ns(self) -> list[int]:
         """Return when each task first ran, in the order of their numbers; 0 where it has not."""
-        return list(self._slots[: self.count])
+        return list(self._looked_at())
 
     def time_ns(self, number: int) -> int:
         """Return when task *number* first ran; 0 where it has not."""
@@ -62,18 +66,21 @@ class Stamps:
 
     def runs(self) -> int:
         """Return how many runs there were, repeated ones among them."""
-        return sum(self._slots[self.count :])
+        return sum(self._slots[-self.count :])
 
     def done(self) -> int:
         """Return how many tasks have run."""
-        return self.count - array.array("q", self._slots[: self.count]).count(0)
+        return self.count - array.array("q", self._looked_at()).count(0)
 
     def begun(self) -> int:
         """Return how many tasks have run without a gap from the first on; cheap to ask often."""
-        while self._begun < self.count and self._slots[self._begun]:
+        while self._begun < self.count and self._slots[self.first + self._begun]:
             self._begun += 1
         return self._begun
 
     def close(self) -> None:
         """Remove the file."""
         self.path.unlink(missing_ok=True)
+
+    def _looked_at(self) -> "memoryview[int]":
+        return self._slots[self.first : self.first + self.count]

@@ -34,17 +34,23 @@ def of_groups(runs: Sequence[Run], *, groups: Sequence[Group]) -> Iterator[str]:
 
 
 def _tables(cases: Mapping[str, Mapping[str, Summary]]) -> Iterator[str]:
-    """Return one table for all cases of the same figures; one that would be wide and of one line stands upright."""
-    alike: dict[tuple[str, ...], list[str]] = {}
+    """Return one table for all cases whose figures begin alike; one that would be wide has a line for each figure."""
+    alike: dict[str, dict[str, Mapping[str, Summary]]] = {}
     for case, figures in cases.items():
-        alike.setdefault(tuple(figures), []).append(case)
-    for names, of in alike.items():
-        if len(of) == 1 and len(names) > WIDE:
-            yield table(["figure", of[0]], [[name, number(cases[of[0]][name].median)] for name in names])
+        alike.setdefault(next(iter(figures)), {})[case] = figures
+    for of in alike.values():
+        names = list(dict.fromkeys(name for figures in of.values() for name in figures))
+        if len(names) > WIDE:
+            rows = [[name, *(_median(figures, name) for figures in of.values())] for name in names]
+            yield table(["figure", *of], rows)
         else:
             yield table(
-                ["case", *names], [[case, *(number(cases[case][name].median) for name in names)] for case in of]
+                ["case", *names], [[case, *(_median(figures, name) for name in names)] for case, figures in of.items()]
             )
+
+
+def _median(figures: Mapping[str, Summary], name: str) -> str:
+    return number(figures[name].median) if name in figures else ""
 
 
 def of_ratios(ratios: Mapping[str, Summary]) -> str:

@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from benchmarks.groups import draining, enqueueing, falling_due, growing, http_enqueueing, idling, loading, storing
+from benchmarks.groups import (
+    draining,
+    enqueueing,
+    falling_due,
+    growing,
+    http_enqueueing,
+    idling,
+    loading,
+    sharing,
+    storing,
+)
 from benchmarks.measuring import Group
 
 ALL: Final[tuple[Group, ...]] = (
@@ -14,5 +24,5 @@ ALL: Final[tuple[Group, ...]] = (
     storing.GROUP,
     falling_due.GROUP,
     growing.GROUP,
-    growing.WORKERS,
+    sharing.GROUP,
 )

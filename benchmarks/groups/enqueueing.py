@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from benchmarks.ground import PAYLOAD, Ground, client_of, run, submission, together
+from benchmarks.ground import PAYLOAD, Ground, checked, client_of, run, submission, together
 from benchmarks.measuring import Case, Figures, Group, Ratio
 from dtq import AsyncClient
 
@@ -15,26 +15,27 @@ WARM: Final = 20
 Way = Callable[[AsyncClient, int], Awaitable[None]]
 
 
-async def one_by_one(client: AsyncClient, count: int) -> None:
+async def one_by_one(client: AsyncClient, count: int, *, text: str = PAYLOAD) -> None:
     """Submit each task when the one before is accepted."""
     for number in range(count):
-        await client.submit("noop", {"i": number, "x": PAYLOAD})
+        await client.submit("noop", {"i": number, "x": text})
 
 
-async def concurrently(client: AsyncClient, count: int) -> None:
+async def concurrently(client: AsyncClient, count: int, *, text: str = PAYLOAD) -> None:
     """Submit from as many coroutines as a busy server has requests."""
 
     async def some(first: int) -> None:
         for number in range(first, count, WIDTH):
-            await client.submit("noop", {"i": number, "x": PAYLOAD})
+            await client.submit("noop", {"i": number, "x": text})
 
     await together(some(first) for first in range(WIDTH))
 
 
-async def in_batches(client: AsyncClient, count: int) -> None:
-    """Submit a hundred at a time."""
-    for first in range(0, count, BATCH):
-        await client.submit_many([submission(number) for number in range(first, min(first + BATCH, count))])
+async def in_batches(client: AsyncClient, count: int, *, text: str = PAYLOAD, size: int = BATCH) -> None:
+    """Submit *size* at a time."""
+    for first in range(0, count, size):
+        batch = [submission(number, text=text) for number in range(first, min(first + size, count))]
+        checked(await client.submit_many(batch))
 
 
 def enqueue(way: Way, *, full: int) -> Callable[[Ground], Figures]:

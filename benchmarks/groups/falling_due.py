@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from benchmarks import handlers
-from benchmarks.ground import KEYS, READY_WITHIN_S, Ground, client_of, percentile, run, submission
+from benchmarks.ground import KEYS, READY_WITHIN_S, Ground, checked, client_of, percentile, run, submission
 from benchmarks.measuring import Case, Figures, Group
 from benchmarks.programs import Program, wait_until_done
 from benchmarks.stamps import Stamps
@@ -121,9 +121,7 @@ async def _delayed(url: str, due: list[float]) -> None:
                 Submission(handlers.NOOP, {"i": first + place, "x": ""}, delay_seconds=max(0.0, at - now))
                 for place, at in enumerate(due[first : first + BATCH])
             ]
-            for answer in await client.submit_many(batch):
-                if isinstance(answer, Exception):
-                    raise answer
+            checked(await client.submit_many(batch))
 
 
 GROUP: Final = Group(

@@ -1,149 +1,250 @@
-"""What becomes of the figures when much is there already: tasks waiting or delayed, queues, large payloads, workers."""
+"""What becomes of the figures when much is there already: tasks waiting or delayed, queues, large payloads."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from benchmarks import handlers
-from benchmarks.ground import BATCH, READY_WITHIN_S, Ground, measured_drain, run, submission
-from benchmarks.groups.enqueueing import enqueued, one_by_one
+from benchmarks.ground import (
+    BATCH,
+    KEYS,
+    PAYLOAD,
+    READY_WITHIN_S,
+    Ground,
+    client_of,
+    measured_drain,
+    percentile,
+    run,
+    submission,
+)
+from benchmarks.groups import enqueueing, http_enqueueing, idling, loading
+from benchmarks.groups.http_enqueueing import SUBMIT
 from benchmarks.measuring import Case, Figures, Group, Ratio
 from benchmarks.programs import wait_until_done
 from benchmarks.stamps import Stamps
-from dtq import Submission
-from dtq.domain.audit import Actor
-from dtq.entrypoints.config import load
-from dtq.entrypoints.container import build
-from dtq.handlers.registry import Registry
+from dtq.domain.task import QueueName
+
+QUEUE: Final = QueueName("default")
+PRIORITY: Final = 5
+URGENT: Final = 9
+PROBED: Final = "probed"
+"""A queue beside the one that is full, whose worker is idle."""
 
 DRAINED: Final = 5000
+CONCURRENCIES: Final = (10, 32, 100)
+SLEEPERS: Final = 4000
+URGENT_TASKS: Final = 500
+URGENT_PER_S: Final = 1000.0
 SUBMITTED: Final = 2000
+BATCHED: Final = 5000
+POSTED: Final = 2000
+PROBES: Final = 20
+"""How often each priority is looked at."""
+
 LATER_S: Final = 3600.0
 LARGE: Final = "x" * (256 * 1024 - 200)
-COUNTS: Final = (1, 2, 4, 8)
 WITHIN_S: Final = 300.0
 
 
-def waiting(full: int) -> Callable[[Ground], Figures]:
-    """Measure submits, and the first tasks of a drain, with *full* tasks in the queue."""
+def nothing(ground: Ground) -> None:
+    """Let nothing be there beside the tasks that wait."""
+
+
+def delayed(ground: Ground) -> None:
+    """Let many tasks wait for their time."""
+    later = ground.sized(100_000, least=1000)
+    ground.fill(submission(0, delay_seconds=LATER_S) for _ in range(later))
+
+
+def known_queues(ground: Ground) -> None:
+    """Let a task wait in each of many other queues."""
+    ground.fill(submission(0, queue=f"queue-{number}") for number in range(ground.sized(1000, least=50)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What is there already; *share* is that of the sizes which payloads of such a size allow for."""
+
+    name: str
+    waiting: int = 10_000
+    beside: Callable[[Ground], None] = nothing
+    text: str = PAYLOAD
+    share: float = 1.0
+    batch: int = enqueueing.BATCH
+
+
+class _Backlog:
+    """Tasks that wait in the measured queue: as many again before each figure, numbered round and round."""
+
+    def __init__(self, ground: Ground, condition: Condition) -> None:
+        self._ground, self._condition = ground, condition
+        self.drained = self.sized(DRAINED)
+        self.slots = 4 * self.drained
+        self._waiting = max(2 * self.drained, int(condition.waiting * condition.share * ground.scale))
+        self._next = 0
+
+    def sized(self, full: int) -> int:
+        return max(50, int(full * self._condition.share * self._ground.scale))
+
+    def depth(self) -> int:
+        return int(self._ground.server.redis.xlen(KEYS.stream(QUEUE, PRIORITY)))
+
+    def fill(self) -> None:
+        missing = max(0, self._waiting - self.depth())
+        numbers = range(self._next, self._next + missing)
+        self._next += missing
+        text = self._condition.text
+        batch = max(1, BATCH * self._condition.batch // enqueueing.BATCH)
+        self._ground.fill((submission(number % self.slots, text=text) for number in numbers), batch=batch)
+
+
+def measured(condition: Condition) -> Callable[[Ground], Figures]:
+    """Measure a worker and submitters under a condition."""
 
     def measure(ground: Ground) -> Figures:
-        drained = ground.sized(DRAINED, least=500)
-        count = max(2 * drained, int(full * ground.scale))
-        # tasks beyond those that are looked at share the last slot
-        return _with(ground, (submission(min(number, drained)) for number in range(count)), drained=drained)
+        condition.beside(ground)
+        backlog = _Backlog(ground, condition)
+        before = ground.server.used_bytes()
+        backlog.fill()
+        figures = {"bytes a waiting task": (ground.server.used_bytes() - before) / backlog.depth()}
+        for concurrency in CONCURRENCIES:
+            figures |= _named(f"drain c={concurrency}", _drained(ground, backlog, concurrency=concurrency))
+        figures |= _named("5 ms c=100", _slept(ground, backlog, text=condition.text))
+        figures |= _named("urgent", _urgent(ground, backlog))
+        figures |= _named("idle", _idle(ground))
+        backlog.fill()
+        for what, of in _submitted(ground, backlog, condition).items():
+            figures |= _named(what, of)
+        return figures
 
     return measure
 
 
-def delayed(ground: Ground) -> Figures:
-    """Measure the same with many tasks waiting for their time."""
-    drained, later = ground.sized(DRAINED, least=500), ground.sized(100_000, least=1000)
-    ground.fill(submission(0, delay_seconds=LATER_S) for _ in range(later))
-    return _with(ground, (submission(min(number, drained)) for number in range(2 * drained)), drained=drained)
+def _named(what: str, figures: Figures) -> dict[str, float]:
+    return {f"{what} {name}": value for name, value in figures.items() if name in TOLD}
 
 
-def known_queues(ground: Ground) -> Figures:
-    """Measure the same with a task in each of many other queues."""
-    drained = ground.sized(DRAINED, least=500)
-    ground.fill(submission(0, queue=f"queue-{number}") for number in range(ground.sized(1000, least=50)))
-    return _with(ground, (submission(min(number, drained)) for number in range(2 * drained)), drained=drained)
-
-
-def large_payloads(ground: Ground) -> Figures:
-    """Measure the same with payloads as large as they may be."""
-    drained = ground.sized(500, least=50)
-    submissions = (submission(min(number, drained), text=LARGE) for number in range(2 * drained))
-    return _with(ground, submissions, drained=drained, submitted=0, batch=50)
-
-
-def _with(
-    ground: Ground, submissions: Iterator[Submission], *, drained: int, submitted: int = SUBMITTED, batch: int = BATCH
-) -> dict[str, float]:
-    ground.fill(submissions, batch=batch)
-    stamps = Stamps(drained + 1)
-    figures: dict[str, float] = {}
+def _drained(ground: Ground, backlog: _Backlog, *, concurrency: int) -> Figures:
+    """Measure how one worker runs the first of the tasks that wait."""
+    backlog.fill()
+    stamps = Stamps(backlog.slots)
     try:
-        if submitted:
-            of_submits = run(enqueued(ground, one_by_one, count=ground.sized(submitted)))
-            figures = {f"submit {name}": value for name, value in of_submits.items()}
-        drain = measured_drain(
+        return measured_drain(
             ground,
             stamps,
-            start=lambda: ground.worker(stamps, concurrency=10),
-            count=drained,
+            start=lambda: ground.worker(stamps, concurrency=concurrency),
+            count=backlog.drained,
             within_s=WITHIN_S,
         )
     finally:
         stamps.close()
-    return {f"drain {name}": value for name, value in drain.items() if name != "extra_runs"} | figures
 
 
-def several(count: int) -> Callable[[Ground], Figures]:
-    """Measure a drain by *count* worker processes together."""
-
-    def measure(ground: Ground) -> Figures:
-        stamps = Stamps(ground.sized(20_000, least=1000))
-        try:
-            ground.fill(submission(number, task_type=handlers.NOOP) for number in range(stamps.count))
-            run(_held(ground.server.url, is_held=True))
-            with ExitStack() as stack:
-                workers = [
-                    stack.enter_context(ground.worker(stamps, concurrency=10, name=f"worker-{number}"))
-                    for number in range(count)
-                ]
-                wait_until_done(lambda: ground.known_workers() >= count, within_s=READY_WITHIN_S, program=workers[0])
-                before = ground.server.cpu_s()
-                run(_held(ground.server.url, is_held=False))
-                wait_until_done(lambda: stamps.done() >= stamps.count, within_s=WITHIN_S, program=workers[0])
-                redis_us = (ground.server.cpu_s() - before) / stamps.count * 1e6
-            times = sorted(stamps.times_ns())
-            per_s = (len(times) - 1) / ((times[-1] - times[0]) / 1e9)
-            return {"tasks_per_s": per_s, "redis_us": redis_us, "extra_runs": float(stamps.runs() - stamps.count)}
-        finally:
-            stamps.close()
-
-    return measure
+def _slept(ground: Ground, backlog: _Backlog, *, text: str) -> Figures:
+    """Measure how one worker runs sleepers that go before those who wait."""
+    backlog.fill()
+    stamps = Stamps(backlog.sized(SLEEPERS), first=backlog.slots)
+    numbers = range(stamps.first, stamps.first + stamps.count)
+    try:
+        ground.fill(
+            (submission(number, task_type=handlers.NAP, priority=URGENT, text=text) for number in numbers), batch=50
+        )
+        return measured_drain(
+            ground,
+            stamps,
+            start=lambda: ground.worker(stamps, concurrency=100),
+            count=stamps.count,
+            within_s=WITHIN_S,
+        )
+    finally:
+        stamps.close()
 
 
-async def _held(url: str, *, is_held: bool) -> None:
-    """Pause the queue or resume it, so that several workers begin together."""
-    settings = load(options={"DTQ_REDIS_URL": url, "DTQ_LOG_LEVEL": "WARNING"}).settings
-    container = build(settings, registry=Registry.from_modules([handlers]), service="client")
-    by = Actor(name="benchmarks", request_id="benchmarks")
-    queues = container.queues()
-    await (queues.pause if is_held else queues.resume)("default", by=by)
-    await container.backend().server.close()
+def _urgent(ground: Ground, backlog: _Backlog) -> Figures:
+    """Measure how long urgent tasks wait that come at a steady pace while a worker has all those others to run."""
+    backlog.fill()
+    stamps = Stamps(backlog.sized(URGENT_TASKS), first=backlog.slots)
+    numbers = range(stamps.first, stamps.first + stamps.count)
+    try:
+        with ground.worker(stamps, concurrency=10) as worker:
+            wait_until_done(lambda: ground.known_workers() > 0, within_s=READY_WITHIN_S, program=worker)
+            due_ns = run(_come(ground.server.url, numbers))
+            wait_until_done(lambda: stamps.done() >= stamps.count, within_s=WITHIN_S, program=worker)
+        return loading.waits(due_ns, stamps.times_ns())
+    finally:
+        stamps.close()
 
 
-def _named(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"
+async def _come(url: str, numbers: range) -> list[int]:
+    async with client_of(url) as client:
+        return await loading.paced(client, numbers, rate=URGENT_PER_S, priority=URGENT)
 
+
+def _idle(ground: Ground) -> Figures:
+    """Measure how soon a task starts whose queue is empty, at a worker that is idle."""
+    by_priority = idling.latencies(ground, each=ground.sized(PROBES, least=5), queue=PROBED)
+    every = [value for values in by_priority.values() for value in values]
+    return {"p50_ms": percentile(every, 0.5), "p99_ms": percentile(every, 0.99)}
+
+
+def _submitted(ground: Ground, backlog: _Backlog, condition: Condition) -> Mapping[str, Figures]:
+    """Measure each way to submit."""
+    text, size = condition.text, condition.batch
+    count, batches = backlog.sized(SUBMITTED), max(1, backlog.sized(BATCHED) // size)
+    one, many = http_enqueueing.one(text), http_enqueueing.many(text, size=size)
+    ways = {
+        "submit": (partial(enqueueing.one_by_one, text=text), count),
+        f"submit {enqueueing.WIDTH}": (partial(enqueueing.concurrently, text=text), count),
+        "submit batch": (partial(enqueueing.in_batches, text=text, size=size), batches * size),
+    }
+    requests = {
+        "http": (SUBMIT, one, 1, backlog.sized(POSTED), 1),
+        f"http {http_enqueueing.CONNECTIONS}": (SUBMIT, one, http_enqueueing.CONNECTIONS, backlog.sized(POSTED), 1),
+        "http batch": (f"{SUBMIT}/batch", many, 1, batches, size),
+    }
+    return {what: run(enqueueing.enqueued(ground, way, count=count)) for what, (way, count) in ways.items()} | {
+        what: http_enqueueing.posted(ground, path=path, body=body, connections=connections, count=count, each=each)
+        for what, (path, body, connections, count, each) in requests.items()
+    }
+
+
+TOLD: Final = ("tasks_per_s", "redis_us", "worker_us", "commands", "peak_mib", "p50_ms", "p99_ms", "p99.9_ms")
+LEAST: Final = Condition(name="10,000 waiting")
+CONDITIONS: Final = (
+    LEAST,
+    Condition(name="100,000 waiting", waiting=100_000),
+    Condition(name="1,000,000 waiting", waiting=1_000_000),
+    Condition(name="100,000 delayed", beside=delayed),
+    Condition(name="1,000 queues", beside=known_queues),
+    Condition(name="256 KB payloads", text=LARGE, share=0.1, batch=20),
+)
+COMPARED: Final = {
+    "drain": "drain c=10",
+    "drain at 32": "drain c=32",
+    "drain at 100": "drain c=100",
+    "5 ms": "5 ms c=100",
+    "submit": "submit",
+    "submit by 32": "submit 32",
+    "batches": "submit batch",
+    "http": "http",
+    "http by 32": "http 32",
+    "http batches": "http batch",
+}
 
 GROUP: Final = Group(
     name="growth",
-    about="a worker of concurrency 10 and a submitter while much is there already",
-    cases=(
-        Case(name="10,000 waiting", measure=waiting(10_000)),
-        Case(name="100,000 waiting", measure=waiting(100_000), rounds=3),
-        Case(name="1,000,000 waiting", measure=waiting(1_000_000), rounds=3),
-        Case(name="100,000 delayed", measure=delayed, rounds=3),
-        Case(name="1,000 queues", measure=known_queues, rounds=3),
-        Case(name="256 KB payloads", measure=large_payloads, rounds=3),
-    ),
+    about="a worker and submitters while much is there already",
+    cases=tuple(Case(name=condition.name, measure=measured(condition)) for condition in CONDITIONS),
     ratios=tuple(
-        Ratio(name=f"{what} with {case} x 10,000 waiting", case=case, to="10,000 waiting", figure=f"{what} tasks_per_s")
-        for case in ("100,000 waiting", "1,000,000 waiting", "100,000 delayed", "1,000 queues")
-        for what in ("drain", "submit")
-    ),
-)
-
-WORKERS: Final = Group(
-    name="workers",
-    about="the same tasks drained by several worker processes of concurrency 10, which begin together",
-    cases=tuple(Case(name=_named(count), measure=several(count), rounds=3) for count in COUNTS),
-    ratios=tuple(
-        Ratio(name=f"{_named(count)} x one", case=_named(count), to=_named(1), figure="tasks_per_s")
-        for count in COUNTS[1:]
+        Ratio(
+            name=f"{what} with {condition.name} x {LEAST.name}",
+            case=condition.name,
+            to=LEAST.name,
+            figure=f"{figure} tasks_per_s",
+        )
+        for condition in CONDITIONS
+        if condition is not LEAST and condition.text is PAYLOAD
+        for what, figure in COMPARED.items()
     ),
 )

@@ -1,7 +1,7 @@
 """What the API takes to accept tasks, beside an empty handler of the same framework and server."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,10 +14,21 @@ from tests.servers.process import LOOPBACK, free_port
 
 CONNECTIONS: Final = 32
 BATCH: Final = 100
-TASK: Final = {"task_type": "noop", "payload": {"i": 0, "x": PAYLOAD}}
-ONE: Final = msgspec.json.encode(TASK)
-MANY: Final = msgspec.json.encode({"tasks": [TASK] * BATCH})
 SUBMIT: Final = "/api/v1/tasks"
+
+
+def one(text: str = PAYLOAD) -> bytes:
+    """Return the body of a request that submits a task."""
+    return msgspec.json.encode(_task(text))
+
+
+def many(text: str = PAYLOAD, *, size: int = BATCH) -> bytes:
+    """Return the body of a request that submits *size* tasks."""
+    return msgspec.json.encode({"tasks": [_task(text)] * size})
+
+
+def _task(text: str) -> dict[str, Any]:
+    return {"task_type": "noop", "payload": {"i": 0, "x": text}}
 
 
 def listening(program: Program, port: int) -> None:
@@ -33,17 +44,20 @@ def listening(program: Program, port: int) -> None:
 
 def posting(*, path: str, body: bytes, connections: int, full: int, each: int = 1) -> Callable[[Ground], Figures]:
     """Measure an API; *each* is how many tasks a request has."""
-    expected = "200" if path.endswith("/batch") else "202"
 
     def measure(ground: Ground) -> Figures:
-        api, port = ground.api()
-        return _loaded(ground, api, port=port, load=_load(ground), each=each)
-
-    def _load(ground: Ground) -> Load:
         count = ground.sized(full, least=4 * connections)
-        return Load(path=path, body=body, count=count, connections=connections, expected=expected)
+        return posted(ground, path=path, body=body, connections=connections, count=count, each=each)
 
     return measure
+
+
+def posted(ground: Ground, *, path: str, body: bytes, connections: int, count: int, each: int = 1) -> Figures:
+    """Start an API, send it *count* requests, and return what a task took."""
+    expected = "200" if path.endswith("/batch") else "202"
+    api, port = ground.api()
+    load = Load(path=path, body=body, count=count, connections=connections, expected=expected)
+    return _loaded(ground, api, port=port, load=load, each=each)
 
 
 def reference(*, connections: int, full: int) -> Callable[[Ground], Figures]:
@@ -53,7 +67,7 @@ def reference(*, connections: int, full: int) -> Callable[[Ground], Figures]:
         port = free_port()
         program = ground.python("-m", reference_api.__name__, "--port", str(port))
         count = ground.sized(full, least=4 * connections)
-        load = Load(path="/empty", body=ONE, count=count, connections=connections, expected="202")
+        load = Load(path="/empty", body=one(), count=count, connections=connections, expected="202")
         return _loaded(ground, program, port=port, load=load, each=1)
 
     return measure
@@ -74,6 +88,7 @@ def _loaded(ground: Ground, program: Program, *, port: int, load: Load, each: in
             "api_us": (program.cpu_s() - cpu) / tasks * 1e6,
             "redis_us": (ground.server.cpu_s() - redis) / tasks * 1e6,
             "reads": (ground.server.reads() - reads) / tasks,
+            "peak_mib": program.peak_mib(),
         }
 
 
@@ -81,17 +96,17 @@ GROUP: Final = Group(
     name="http",
     about="one API process, over connections that stay open; empty is a handler that does nothing",
     cases=(
-        Case(name="POST one by one", measure=posting(path=SUBMIT, body=ONE, connections=1, full=2000)),
+        Case(name="POST one by one", measure=posting(path=SUBMIT, body=one(), connections=1, full=2000)),
         Case(name="empty one by one", measure=reference(connections=1, full=4000)),
-        Case(name="POST, 32 connections", measure=posting(path=SUBMIT, body=ONE, connections=CONNECTIONS, full=8000)),
+        Case(name="POST, 32 connections", measure=posting(path=SUBMIT, body=one(), connections=CONNECTIONS, full=8000)),
         Case(name="empty, 32 connections", measure=reference(connections=CONNECTIONS, full=16_000)),
         Case(
             name="POST batch of 100",
-            measure=posting(path=f"{SUBMIT}/batch", body=MANY, connections=1, full=200, each=BATCH),
+            measure=posting(path=f"{SUBMIT}/batch", body=many(), connections=1, full=200, each=BATCH),
         ),
         Case(
             name="POST batch of 100, 4 connections",
-            measure=posting(path=f"{SUBMIT}/batch", body=MANY, connections=4, full=200, each=BATCH),
+            measure=posting(path=f"{SUBMIT}/batch", body=many(), connections=4, full=200, each=BATCH),
         ),
     ),
     ratios=(

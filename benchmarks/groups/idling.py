@@ -18,17 +18,17 @@ POLL_S: Final = 0.0005
 BETWEEN_S: Final = (0.002, 0.010)
 
 
-def warmed(ground: Ground, worker: Program, stamps: Stamps) -> None:
+def warmed(ground: Ground, worker: Program, stamps: Stamps, *, queue: str = "default") -> None:
     """Have a worker run its first tasks, and leave it idle."""
-    run(_one_by_one(ground.server.url, count=WARM))
+    run(_one_by_one(ground.server.url, count=WARM, queue=queue))
     wait_until_done(lambda: stamps.done() >= WARM, within_s=60, program=worker)
     pause(SETTLE_S)
 
 
-async def _one_by_one(url: str, *, count: int) -> None:
+async def _one_by_one(url: str, *, count: int, queue: str) -> None:
     async with client_of(url) as client:
         for number in range(count):
-            await client.submit("noop", {"i": number, "x": PAYLOAD})
+            await client.submit("noop", {"i": number, "x": PAYLOAD}, queue=queue)
 
 
 def idle_cost(ground: Ground) -> Figures:
@@ -58,15 +58,8 @@ def _looked_at(ground: Ground, worker: Program) -> Figures:
 
 
 def latency(ground: Ground) -> Figures:
-    """Measure from before a submit to the start of the handler, one task at a time, priorities in turn."""
-    each = ground.sized(100, least=20)
-    stamps = Stamps(WARM + each * len(PRIORITIES))
-    try:
-        with ground.worker(stamps, concurrency=10) as worker:
-            warmed(ground, worker, stamps)
-            by_priority = run(_latencies(ground.server.url, stamps))
-    finally:
-        stamps.close()
+    """Measure how soon tasks of each priority start."""
+    by_priority = latencies(ground, each=ground.sized(100, least=20))
     figures = {}
     for priority, values in by_priority.items():
         figures[f"p{priority} p50_ms"] = percentile(values, 0.5)
@@ -75,20 +68,34 @@ def latency(ground: Ground) -> Figures:
     return {"p50_ms": percentile(every, 0.5), "p99_ms": percentile(every, 0.99)} | figures
 
 
-async def _latencies(url: str, stamps: Stamps) -> dict[int, list[float]]:
+def latencies(ground: Ground, *, each: int, queue: str = "default") -> dict[int, list[float]]:
+    """Measure from before a submit to the start of the handler, one task at a time, priorities in turn.
+
+    Returns milliseconds by priority.
+    """
+    stamps = Stamps(WARM + each * len(PRIORITIES))
+    try:
+        with ground.worker(stamps, concurrency=10, queue=queue) as worker:
+            warmed(ground, worker, stamps, queue=queue)
+            return run(_latencies(ground.server.url, stamps, queue=queue))
+    finally:
+        stamps.close()
+
+
+async def _latencies(url: str, stamps: Stamps, *, queue: str) -> dict[int, list[float]]:
     found: dict[int, list[float]] = {priority: [] for priority in PRIORITIES}
     async with client_of(url) as client:
         for number in range(WARM, stamps.count):
             priority = number % len(PRIORITIES)
-            found[priority].append(await _latency(client, stamps, number=number, priority=priority))
+            found[priority].append(await _latency(client, stamps, number=number, priority=priority, queue=queue))
             low, high = BETWEEN_S
             await asyncio.sleep(low + (high - low) * (number % 7) / 6)
     return found
 
 
-async def _latency(client: AsyncClient, stamps: Stamps, *, number: int, priority: int) -> float:
+async def _latency(client: AsyncClient, stamps: Stamps, *, number: int, priority: int, queue: str) -> float:
     began = time.monotonic_ns()
-    await client.submit("noop", {"i": number, "x": PAYLOAD}, priority=priority)
+    await client.submit("noop", {"i": number, "x": PAYLOAD}, priority=priority, queue=queue)
     ends_at = time.monotonic() + SEEN_WITHIN_S
     while not (started := stamps.time_ns(number)):
         if time.monotonic() > ends_at:

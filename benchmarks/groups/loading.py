@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from benchmarks.ground import PAYLOAD, Ground, client_of, percentile, run, together
 from benchmarks.measuring import Case, Figures, Group
 from benchmarks.programs import wait_until_done
 from benchmarks.stamps import Stamps
+from dtq import AsyncClient
 
 OUTSTANDING: Final = 200
 CAPACITY_TASKS: Final = 20_000
@@ -68,9 +70,14 @@ def _open_loop(ground: Ground, *, rate: float) -> Figures:
         started = stamps.times_ns()
     finally:
         stamps.close()
-    waited = [(begun - due) / 1e6 for begun, due in zip(started[warm:], due_ns, strict=True)]
+    return waits(due_ns, started[warm:]) | {"per_s": rate}
+
+
+def waits(due_ns: Sequence[int], started_ns: Sequence[int]) -> dict[str, float]:
+    """Return how long tasks waited from the time at which each was due to its start."""
+    waited = [(begun - due) / 1e6 for begun, due in zip(started_ns, due_ns, strict=True)]
     shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p99.9_ms": 0.999}
-    return {name: percentile(waited, share) for name, share in shares.items()} | {"per_s": rate}
+    return {name: percentile(waited, share) for name, share in shares.items()}
 
 
 async def _paced(url: str, *, rate: float, stamps: Stamps) -> tuple[list[int], int]:
@@ -80,17 +87,22 @@ async def _paced(url: str, *, rate: float, stamps: Stamps) -> tuple[list[int], i
         while not stamps.done():
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.5)
-        begins = time.monotonic_ns()
-        due_ns = [begins + int(number / rate * 1e9) for number in range(stamps.count - 1)]
-        async with asyncio.TaskGroup() as group:
-            for number, due in enumerate(due_ns, 1):
-                ahead = (due - time.monotonic_ns()) / 1e9
-                if ahead > 0:
-                    await asyncio.sleep(ahead)
-                elif number % 16 == 0:
-                    await asyncio.sleep(0)
-                group.create_task(client.submit("noop", {"i": number, "x": PAYLOAD}))
-    return due_ns, 1
+        return await paced(client, range(1, stamps.count), rate=rate), 1
+
+
+async def paced(client: AsyncClient, numbers: range, *, rate: float, **options: Any) -> list[int]:
+    """Submit tasks of these numbers, so many a second, and return when each was due, in nanoseconds."""
+    begins = time.monotonic_ns()
+    due_ns = [begins + int(place / rate * 1e9) for place in range(len(numbers))]
+    async with asyncio.TaskGroup() as group:
+        for place, (number, due) in enumerate(zip(numbers, due_ns, strict=True), 1):
+            ahead = (due - time.monotonic_ns()) / 1e9
+            if ahead > 0:
+                await asyncio.sleep(ahead)
+            elif place % 16 == 0:
+                await asyncio.sleep(0)
+            group.create_task(client.submit("noop", {"i": number, "x": PAYLOAD}, **options))
+    return due_ns
 
 
 GROUP: Final = Group(

@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks import handlers
 from benchmarks.ground import READY_WITHIN_S, SETTLE_S, Ground, client_of, pause, run, submission
-from benchmarks.groups.http_enqueueing import MANY, SUBMIT, listening
+from benchmarks.groups.http_enqueueing import SUBMIT, listening, many
 from benchmarks.http_load import Load, sent
 from benchmarks.measuring import Case, Figures, Group
 from benchmarks.programs import wait_until_done
@@ -23,7 +23,7 @@ SHORT_LIVES: Final = {"DTQ_TASK_RETENTION_S": "5", "DTQ_RESULT_RETENTION_S": "5"
 
 
 def worker_memory(ground: Ground) -> Figures:
-    """Measure a worker before and after many tasks; growth is taken from the first tenth on, when all is loaded."""
+    """Measure a worker before, under and after many tasks; growth is from the first tenth on, when all is loaded."""
     waves = max(3, int(TASKS / WAVE * ground.scale))
     wave = max(200, min(WAVE, int(WAVE * ground.scale * 10)))
     stamps = Stamps(wave)
@@ -39,7 +39,7 @@ def worker_memory(ground: Ground) -> Figures:
                     figures["after_tenth_mib"] = worker.memory_mib()
             figures["after_mib"] = worker.memory_mib()
             figures["growth_percent"] = (figures["after_mib"] / figures["after_tenth_mib"] - 1) * 100
-            return figures | {"tasks": float(waves * wave)}
+            return figures | {"peak_mib": worker.peak_mib(), "tasks": float(waves * wave)}
     finally:
         stamps.close()
 
@@ -49,7 +49,7 @@ def _has_run(stamps: Stamps, count: int) -> bool:
 
 
 def api_memory(ground: Ground) -> Figures:
-    """Measure an API before and after many submissions."""
+    """Measure an API before, under and after many submissions."""
     api, port = ground.api()
     with api:
         listening(api, port)
@@ -57,11 +57,11 @@ def api_memory(ground: Ground) -> Figures:
         figures = {"idle_mib": api.memory_mib()}
         count = ground.sized(HTTP_TASKS, least=2000) // 100
         for name, part in (("after_tenth_mib", count // 10), ("after_mib", count - count // 10)):
-            load = Load(path=f"{SUBMIT}/batch", body=MANY, count=max(1, part), connections=1, expected="200")
+            load = Load(path=f"{SUBMIT}/batch", body=many(), count=max(1, part), connections=1, expected="200")
             run(sent(load, port=port))
             figures[name] = api.memory_mib()
         figures["growth_percent"] = (figures["after_mib"] / figures["after_tenth_mib"] - 1) * 100
-        return figures | {"tasks": float(count * 100)}
+        return figures | {"peak_mib": api.peak_mib(), "tasks": float(count * 100)}
 
 
 def stored(*, is_recommended: bool) -> Callable[[Ground], Figures]:
@@ -109,11 +109,11 @@ async def _prepared(url: str) -> None:
 
 GROUP: Final = Group(
     name="memory",
-    about="of a worker and an API, idle and after many tasks; of Redis, a task with 200 bytes of payload",
+    about="of a worker and an API, idle, at most and after many tasks; of Redis, a task with 200 bytes of payload",
     cases=(
-        Case(name="worker", measure=worker_memory, rounds=1),
-        Case(name="API", measure=api_memory, rounds=1),
-        Case(name="Redis as it comes", measure=stored(is_recommended=False), rounds=2),
-        Case(name="Redis, deploy/redis.conf", measure=stored(is_recommended=True), rounds=2),
+        Case(name="worker", measure=worker_memory),
+        Case(name="API", measure=api_memory),
+        Case(name="Redis as it comes", measure=stored(is_recommended=False)),
+        Case(name="Redis, deploy/redis.conf", measure=stored(is_recommended=True)),
     ),
 )

@@ -12,7 +12,7 @@ from redis import Redis
 from tests.performance import counting
 from tests.servers import RedisServer
 
-ATTEMPTS = 4
+ATTEMPTS = 8
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 100
 

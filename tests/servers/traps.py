@@ -42,7 +42,7 @@ class Trap:
 
     @property
     def sprung(self) -> bool:
-        """Whether it has caught all that it was set for."""
+        """Whether it has caught all that it was set for; what passes may arrive a moment before this is true."""
         return self._sprung.is_set()
 
     def wait(self, within: float) -> None:
