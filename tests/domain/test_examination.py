@@ -163,6 +163,12 @@ def test_an_entry_without_a_record_is_stored_buried_or_removed() -> None:
         assert isinstance(remedy(finding, using=USING), kind)
 
 
+def test_an_entry_without_a_record_is_told_by_the_task_that_it_names() -> None:
+    told = [found(replace(an_entry(None, fields={"payload": "{}"}), task_id=name))[0].detail for name in ("gone", "")]
+
+    assert ["its task gone is none that could run", "it names no task"] == told
+
+
 def test_an_entry_whose_record_cannot_be_read_is_left_to_that() -> None:
     assert [] == kinds(EntryFact(receipt=Receipt(QUEUE, 5, OWN), task_id="x", record=Record(fault="spoiled")))
 

@@ -112,7 +112,7 @@ def _entry(fact: EntryFact) -> Iterator[Finding]:
         if fact.fields and not fact.cancelled and rebuild(fact.fields, receipt=fact.receipt) is None:
             words = "is none that could run"
         named, queue = TaskId(shown(fact.task_id)), fact.receipt.queue
-        detail = f"its task {named} {words}"
+        detail = f"its task {named} {words}" if named else "it names no task"
         yield of_fact(fact, Kind.ORPHAN_ENTRY, address, detail, task_id=named or None, queue=queue)
     if task is not None and (place_of(task) not in _IN_STREAMS or task.receipt != fact.receipt):
         lives = f"lives in the {place_of(task).value} place" if not task.is_terminal else "has ended"

@@ -55,6 +55,8 @@ class AsyncClient:
     async def submit_many(self, submissions: Iterable[Submission]) -> list[Submitted | DtqError]:
         """Submit any number of tasks, 1,000 a request; each gets the answer it would get alone, errors as values.
 
+        One that over 64 MiB of others would wait before is answered with BrokerUnavailable (docs/backpressure.md).
+
         Raises where a request as a whole fails: what the requests before it submitted stays so; and TypeError for
         what is no Submission.
         """
