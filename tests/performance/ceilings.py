@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Final
 
 CEILINGS: Final[Mapping[str, Mapping[str, float]]] = {
-    # of a task that waits, with 200 bytes of payload, until its handler has run and its end is recorded; batches of five
-    # are 0.2 trips, and those of a slow machine 0.23, while starts or ends by themselves would be 0.3 at least
+    # of a task that waits, with 200 bytes of payload, until its handler has run and its end is recorded; its trips are
+    # 0.2 in batches of five, 0.23 on a slow machine, and 0.3 at least where starts or ends travel by themselves
     "drain at 10": {"calls": 160, "trips": 0.26, "bytes": 930, "commands": 13.5},
     "drain at 100": {"calls": 126, "trips": 0.045, "bytes": 710, "commands": 11.3},
     # of a task that AsyncClient submits straight to the broker
