@@ -1,15 +1,14 @@
 """What the figures are to reach: ratios of one run, and a few absolutes that are meant for a quiet machine."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from benchmarks.groups.idling import PRIORITIES
 from benchmarks.measuring import Summary
 from benchmarks.peer_runs import fastest_enqueue
 from benchmarks.tables import number, table
 
-SLOWEST: Final = re.compile("idle/latency/p[0-9] p50_ms")
 Medians = Mapping[tuple[str, str], Mapping[str, Summary]]
 
 
@@ -93,7 +92,8 @@ def _derived(
     submit, drain = ("enqueue", "one by one", "commands"), ("drain", "no-op, c=10", "commands")
     p99, idle = ("load", "open loop", "at 50% p99_ms"), ("idle", "latency", "p50_ms")
     batch, fastest = ("http", "POST batch of 100", "tasks_per_s"), fastest_enqueue(of_peers, peer="taskiq-list")
-    slowest = max((value for key, value in figures.items() if SLOWEST.fullmatch("/".join(key))), default=None)
+    of_each = [("idle", "latency", f"p{priority} p50_ms") for priority in PRIORITIES]
+    slowest = max((figures[key] for key in of_each if key in figures), default=None)
     against = of_peers.get("ratios", {}).get("idle latency p50 x taskiq-stream")
     derived = {}
     if slowest is not None and against is not None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -23,6 +23,7 @@ KEYS: Final = Keyspace("dtq")
 PAYLOAD: Final = "x" * 200
 BATCH: Final = 500
 READY_WITHIN_S: Final = 60.0
+SHARES: Final = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 SETTLE_S: Final = 1.0
 """How long an idle program is left alone before it is looked at."""
 
@@ -145,6 +146,11 @@ def percentile(values: Iterable[float], share: float) -> float:
     """Return the value that *share* of the values do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def percentiles(values: Collection[float], *names: str, what: str = "") -> dict[str, float]:
+    """Return percentiles of milliseconds, each under its name: `p99.9` of *what* is `{what}p99.9_ms`."""
+    return {f"{what}{name}_ms": percentile(values, SHARES[name]) for name in names}
 
 
 def measured_drain(

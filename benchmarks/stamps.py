@@ -11,7 +11,7 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 VARIABLE: Final = "BENCHMARK_STAMPS"
 SHARED: Final = Path("/dev/shm")  # noqa: S108 - memory that two processes see; mkstemp gives the name
@@ -39,12 +39,12 @@ def stamp(number: int) -> None:
 class Stamps:
     """The slots of *count* tasks, as the one who measures sees them.
 
-    They are numbered from *first* on: tasks of lower numbers stamp too, but are not looked at.
+    They are numbered from *first* on: tasks of lower numbers stamp too, but are not looked at. A context manager.
     """
 
     def __init__(self, count: int, *, first: int = 0) -> None:
         self.count = count
-        self.first = first
+        self.numbers = range(first, first + count)
         handle, name = tempfile.mkstemp(prefix="dtq-stamps-", dir=SHARED if SHARED.is_dir() else None)
         os.ftruncate(handle, 2 * WORD * (first + count))
         self._slots = _words_of(mmap.mmap(handle, 0))
@@ -74,7 +74,7 @@ class Stamps:
 
     def begun(self) -> int:
         """Return how many tasks have run without a gap from the first on; cheap to ask often."""
-        while self._begun < self.count and self._slots[self.first + self._begun]:
+        while self._begun < self.count and self._slots[self.numbers.start + self._begun]:
             self._begun += 1
         return self._begun
 
@@ -82,5 +82,11 @@ class Stamps:
         """Remove the file."""
         self.path.unlink(missing_ok=True)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def _looked_at(self) -> "memoryview[int]":
-        return self._slots[self.first : self.first + self.count]
+        return self._slots[self.numbers.start : self.numbers.stop]

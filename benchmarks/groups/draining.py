@@ -20,8 +20,7 @@ def drain(*, task_type: str, concurrency: int, full: int) -> Callable[[Ground], 
     """Measure a worker of dtq."""
 
     def measure(ground: Ground) -> Figures:
-        stamps = Stamps(ground.sized(full))
-        try:
+        with Stamps(ground.sized(full)) as stamps:
             ground.fill(submission(number, task_type=task_type) for number in range(stamps.count))
             return measured_drain(
                 ground,
@@ -30,8 +29,6 @@ def drain(*, task_type: str, concurrency: int, full: int) -> Callable[[Ground], 
                 count=stamps.count,
                 within_s=WITHIN_S,
             )
-        finally:
-            stamps.close()
 
     return measure
 
@@ -47,11 +44,9 @@ def limit_drain(*, handler: str, concurrency: int, full: int) -> Callable[[Groun
             arguments = ["--url", ground.server.url, "--concurrency", str(concurrency), name]
             return ground.python(str(Path(limit.__file__)), *arguments, stamps=stamps)
 
-        try:
+        with stamps:
             run(_filled(ground.server.url, count=stamps.count))
             return measured_drain(ground, stamps, start=start, count=stamps.count, within_s=WITHIN_S)
-        finally:
-            stamps.close()
 
     return measure
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from benchmarks import handlers
-from benchmarks.ground import KEYS, READY_WITHIN_S, Ground, checked, client_of, percentile, run, submission
+from benchmarks.ground import KEYS, READY_WITHIN_S, Ground, checked, client_of, percentiles, run, submission
 from benchmarks.measuring import Case, Figures, Group
 from benchmarks.programs import Program, wait_until_done
 from benchmarks.stamps import Stamps
@@ -36,8 +36,7 @@ def _wait_for_later(ground: Ground) -> None:
 def started(ground: Ground) -> Figures:
     """Measure the lateness of tasks that fall due evenly, from the time they were to run to their handler's start."""
     _wait_for_later(ground)
-    stamps = Stamps(int(_rate(ground, STARTED_PER_S) * SECONDS))
-    try:
+    with Stamps(int(_rate(ground, STARTED_PER_S) * SECONDS)) as stamps:
         begins = time.monotonic() + _ahead_s(stamps.count)
         due = _spread(stamps.count, begins=begins)
         run(_delayed(ground.server.url, due))
@@ -48,8 +47,6 @@ def started(ground: Ground) -> Figures:
             _check_in_time(ground, worker, workers=2, begins=begins)
             wait_until_done(lambda: stamps.done() >= stamps.count, within_s=WITHIN_S, program=worker)
         late_ms = [(begun / 1e9 - at) * 1000 for begun, at in zip(stamps.times_ns(), due, strict=True)]
-    finally:
-        stamps.close()
     return _lateness(late_ms)
 
 
@@ -97,20 +94,15 @@ def _promoted(ground: Ground, due: list[float], *, begins: float) -> dict[int, f
     """Return when each task came into its stream, in the server's milliseconds: its entry's id begins with them."""
     redis, stream = ground.server.redis, KEYS.stream(QueueName("default"), PRIORITY)
     run(_delayed(ground.server.url, due))
-    stamps = Stamps(1)
-    try:
-        with ground.worker(stamps, concurrency=10, queue="elsewhere") as worker:
-            _check_in_time(ground, worker, workers=1, begins=begins)
-            wait_until_done(lambda: redis.xlen(stream) >= len(due), within_s=WITHIN_S, program=worker, every_s=0.1)
-    finally:
-        stamps.close()
+    with Stamps(1) as stamps, ground.worker(stamps, concurrency=10, queue="elsewhere") as worker:
+        _check_in_time(ground, worker, workers=1, begins=begins)
+        wait_until_done(lambda: redis.xlen(stream) >= len(due), within_s=WITHIN_S, program=worker, every_s=0.1)
     entries = redis.xrange(stream)
     return {msgspec.json.decode(fields[b"payload"])["i"]: float(name.split(b"-")[0]) for name, fields in entries}
 
 
 def _lateness(late_ms: list[float]) -> dict[str, float]:
-    shares = {"late_p50_ms": 0.5, "late_p99_ms": 0.99, "late_p99.9_ms": 0.999}
-    return {"per_s": len(late_ms) / SECONDS} | {name: percentile(late_ms, share) for name, share in shares.items()}
+    return {"per_s": len(late_ms) / SECONDS} | percentiles(late_ms, "p50", "p99", "p99.9", what="late_")
 
 
 async def _delayed(url: str, due: list[float]) -> None:

@@ -14,14 +14,13 @@ from benchmarks.ground import (
     Ground,
     client_of,
     measured_drain,
-    percentile,
     run,
     submission,
 )
 from benchmarks.groups import enqueueing, http_enqueueing, idling, loading
 from benchmarks.groups.http_enqueueing import SUBMIT
 from benchmarks.measuring import Case, Figures, Group, Ratio
-from benchmarks.programs import wait_until_done
+from benchmarks.programs import Program, wait_until_done
 from benchmarks.stamps import Stamps
 from dtq.domain.task import QueueName
 
@@ -41,6 +40,9 @@ BATCHED: Final = 5000
 POSTED: Final = 2000
 PROBES: Final = 20
 """How often each priority is looked at."""
+
+TOLD: Final = ("tasks_per_s", "redis_us", "worker_us", "commands", "peak_mib", "p50_ms", "p99_ms", "p99.9_ms")
+"""What of the figures of other groups is told here."""
 
 LATER_S: Final = 3600.0
 LARGE: Final = "x" * (256 * 1024 - 200)
@@ -81,6 +83,7 @@ class _Backlog:
         self._ground, self._condition = ground, condition
         self.drained = self.sized(DRAINED)
         self.slots = 4 * self.drained
+        self.batch = BATCH * condition.batch // enqueueing.BATCH
         self._waiting = max(2 * self.drained, int(condition.waiting * condition.share * ground.scale))
         self._next = 0
 
@@ -95,8 +98,7 @@ class _Backlog:
         numbers = range(self._next, self._next + missing)
         self._next += missing
         text = self._condition.text
-        batch = max(1, BATCH * self._condition.batch // enqueueing.BATCH)
-        self._ground.fill((submission(number % self.slots, text=text) for number in numbers), batch=batch)
+        self._ground.fill((submission(number % self.slots, text=text) for number in numbers), batch=self.batch)
 
 
 def measured(condition: Condition) -> Callable[[Ground], Figures]:
@@ -128,52 +130,35 @@ def _named(what: str, figures: Figures) -> dict[str, float]:
 def _drained(ground: Ground, backlog: _Backlog, *, concurrency: int) -> Figures:
     """Measure how one worker runs the first of the tasks that wait."""
     backlog.fill()
-    stamps = Stamps(backlog.slots)
-    try:
-        return measured_drain(
-            ground,
-            stamps,
-            start=lambda: ground.worker(stamps, concurrency=concurrency),
-            count=backlog.drained,
-            within_s=WITHIN_S,
-        )
-    finally:
-        stamps.close()
+    with Stamps(backlog.slots) as stamps:
+        return _run(ground, stamps, concurrency=concurrency, count=backlog.drained)
 
 
 def _slept(ground: Ground, backlog: _Backlog, *, text: str) -> Figures:
     """Measure how one worker runs sleepers that go before those who wait."""
     backlog.fill()
-    stamps = Stamps(backlog.sized(SLEEPERS), first=backlog.slots)
-    numbers = range(stamps.first, stamps.first + stamps.count)
-    try:
-        ground.fill(
-            (submission(number, task_type=handlers.NAP, priority=URGENT, text=text) for number in numbers), batch=50
-        )
-        return measured_drain(
-            ground,
-            stamps,
-            start=lambda: ground.worker(stamps, concurrency=100),
-            count=stamps.count,
-            within_s=WITHIN_S,
-        )
-    finally:
-        stamps.close()
+    with Stamps(backlog.sized(SLEEPERS), first=backlog.slots) as stamps:
+        sleepers = (submission(at, task_type=handlers.NAP, priority=URGENT, text=text) for at in stamps.numbers)
+        ground.fill(sleepers, batch=backlog.batch)
+        return _run(ground, stamps, concurrency=100, count=stamps.count)
+
+
+def _run(ground: Ground, stamps: Stamps, *, concurrency: int, count: int) -> Figures:
+    def start() -> Program:
+        return ground.worker(stamps, concurrency=concurrency)
+
+    return measured_drain(ground, stamps, start=start, count=count, within_s=WITHIN_S)
 
 
 def _urgent(ground: Ground, backlog: _Backlog) -> Figures:
     """Measure how long urgent tasks wait that come at a steady pace while a worker has all those others to run."""
     backlog.fill()
-    stamps = Stamps(backlog.sized(URGENT_TASKS), first=backlog.slots)
-    numbers = range(stamps.first, stamps.first + stamps.count)
-    try:
+    with Stamps(backlog.sized(URGENT_TASKS), first=backlog.slots) as stamps:
         with ground.worker(stamps, concurrency=10) as worker:
             wait_until_done(lambda: ground.known_workers() > 0, within_s=READY_WITHIN_S, program=worker)
-            due_ns = run(_come(ground.server.url, numbers))
+            due_ns = run(_come(ground.server.url, stamps.numbers))
             wait_until_done(lambda: stamps.done() >= stamps.count, within_s=WITHIN_S, program=worker)
         return loading.waits(due_ns, stamps.times_ns())
-    finally:
-        stamps.close()
 
 
 async def _come(url: str, numbers: range) -> list[int]:
@@ -183,9 +168,7 @@ async def _come(url: str, numbers: range) -> list[int]:
 
 def _idle(ground: Ground) -> Figures:
     """Measure how soon a task starts whose queue is empty, at a worker that is idle."""
-    by_priority = idling.latencies(ground, each=ground.sized(PROBES, least=5), queue=PROBED)
-    every = [value for values in by_priority.values() for value in values]
-    return {"p50_ms": percentile(every, 0.5), "p99_ms": percentile(every, 0.99)}
+    return idling.of_all(idling.latencies(ground, each=ground.sized(PROBES, least=5), queue=PROBED))
 
 
 def _submitted(ground: Ground, backlog: _Backlog, condition: Condition) -> Mapping[str, Figures]:
@@ -209,7 +192,6 @@ def _submitted(ground: Ground, backlog: _Backlog, condition: Condition) -> Mappi
     }
 
 
-TOLD: Final = ("tasks_per_s", "redis_us", "worker_us", "commands", "peak_mib", "p50_ms", "p99_ms", "p99.9_ms")
 LEAST: Final = Condition(name="10,000 waiting")
 CONDITIONS: Final = (
     LEAST,

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from benchmarks.ground import PAYLOAD, SETTLE_S, Ground, client_of, pause, percentile, run
+from benchmarks.ground import PAYLOAD, SETTLE_S, Ground, client_of, pause, percentiles, run
 from benchmarks.measuring import Case, Figures, Group
 from benchmarks.programs import Program, wait_until_done
 from benchmarks.stamps import Stamps
@@ -33,13 +34,9 @@ async def _one_by_one(url: str, *, count: int, queue: str) -> None:
 
 def idle_cost(ground: Ground) -> Figures:
     """Measure a worker that has nothing to do."""
-    stamps = Stamps(WARM)
-    try:
-        with ground.worker(stamps, concurrency=10) as worker:
-            warmed(ground, worker, stamps)
-            return _looked_at(ground, worker)
-    finally:
-        stamps.close()
+    with Stamps(WARM) as stamps, ground.worker(stamps, concurrency=10) as worker:
+        warmed(ground, worker, stamps)
+        return _looked_at(ground, worker)
 
 
 def _looked_at(ground: Ground, worker: Program) -> Figures:
@@ -60,12 +57,15 @@ def _looked_at(ground: Ground, worker: Program) -> Figures:
 def latency(ground: Ground) -> Figures:
     """Measure how soon tasks of each priority start."""
     by_priority = latencies(ground, each=ground.sized(100, least=20))
-    figures = {}
+    figures = of_all(by_priority)
     for priority, values in by_priority.items():
-        figures[f"p{priority} p50_ms"] = percentile(values, 0.5)
-        figures[f"p{priority} p99_ms"] = percentile(values, 0.99)
-    every = [value for values in by_priority.values() for value in values]
-    return {"p50_ms": percentile(every, 0.5), "p99_ms": percentile(every, 0.99)} | figures
+        figures |= percentiles(values, "p50", "p99", what=f"p{priority} ")
+    return figures
+
+
+def of_all(by_priority: Mapping[int, Sequence[float]]) -> dict[str, float]:
+    """Return how soon tasks start, whatever their priority."""
+    return percentiles([value for values in by_priority.values() for value in values], "p50", "p99")
 
 
 def latencies(ground: Ground, *, each: int, queue: str = "default") -> dict[int, list[float]]:
@@ -73,13 +73,12 @@ def latencies(ground: Ground, *, each: int, queue: str = "default") -> dict[int,
 
     Returns milliseconds by priority.
     """
-    stamps = Stamps(WARM + each * len(PRIORITIES))
-    try:
-        with ground.worker(stamps, concurrency=10, queue=queue) as worker:
-            warmed(ground, worker, stamps, queue=queue)
-            return run(_latencies(ground.server.url, stamps, queue=queue))
-    finally:
-        stamps.close()
+    with (
+        Stamps(WARM + each * len(PRIORITIES)) as stamps,
+        ground.worker(stamps, concurrency=10, queue=queue) as worker,
+    ):
+        warmed(ground, worker, stamps, queue=queue)
+        return run(_latencies(ground.server.url, stamps, queue=queue))
 
 
 async def _latencies(url: str, stamps: Stamps, *, queue: str) -> dict[int, list[float]]:

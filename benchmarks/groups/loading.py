@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from benchmarks.ground import PAYLOAD, Ground, client_of, percentile, run, together
+from benchmarks.ground import PAYLOAD, Ground, client_of, percentiles, run, together
 from benchmarks.measuring import Case, Figures, Group
 from benchmarks.programs import wait_until_done
 from benchmarks.stamps import Stamps
@@ -31,14 +31,11 @@ def under_load(ground: Ground) -> Figures:
 
 def _capacity(ground: Ground) -> float:
     """Return how many tasks a second pass when there are always *OUTSTANDING* on their way."""
-    stamps = Stamps(ground.sized(CAPACITY_TASKS, least=1000))
-    try:
+    with Stamps(ground.sized(CAPACITY_TASKS, least=1000)) as stamps:
         with ground.worker(stamps, concurrency=10) as worker:
             run(_saturated(ground.server.url, stamps))
             wait_until_done(lambda: stamps.done() >= stamps.count, within_s=LATE_WITHIN_S, program=worker)
         times = sorted(stamps.times_ns())
-    finally:
-        stamps.close()
     # the ends are left out: a start of a process, and a queue that runs dry
     first, last = len(times) // 10, len(times) * 9 // 10
     return (last - first) / ((times[last] - times[first]) / 1e9)
@@ -62,22 +59,18 @@ async def _saturated(url: str, stamps: Stamps) -> None:
 
 def _open_loop(ground: Ground, *, rate: float) -> Figures:
     count = max(200, int(rate * max(1.0, SECONDS * ground.scale)))
-    stamps = Stamps(count + 1)
-    try:
+    with Stamps(count + 1) as stamps:
         with ground.worker(stamps, concurrency=10) as worker:
             due_ns, warm = run(_paced(ground.server.url, rate=rate, stamps=stamps))
             wait_until_done(lambda: stamps.done() >= stamps.count, within_s=LATE_WITHIN_S, program=worker)
         started = stamps.times_ns()
-    finally:
-        stamps.close()
     return waits(due_ns, started[warm:]) | {"per_s": rate}
 
 
 def waits(due_ns: Sequence[int], started_ns: Sequence[int]) -> dict[str, float]:
     """Return how long tasks waited from the time at which each was due to its start."""
     waited = [(begun - due) / 1e6 for begun, due in zip(started_ns, due_ns, strict=True)]
-    shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p99.9_ms": 0.999}
-    return {name: percentile(waited, share) for name, share in shares.items()}
+    return percentiles(waited, "p50", "p99", "p99.9")
 
 
 async def _paced(url: str, *, rate: float, stamps: Stamps) -> tuple[list[int], int]:

@@ -22,8 +22,7 @@ def several(count: int) -> Callable[[Ground], Figures]:
     """Measure a drain by *count* worker processes together."""
 
     def measure(ground: Ground) -> Figures:
-        stamps = Stamps(ground.sized(20_000, least=1000))
-        try:
+        with Stamps(ground.sized(20_000, least=1000)) as stamps:
             ground.fill(submission(number, task_type=handlers.NOOP) for number in range(stamps.count))
             run(_held(ground.server.url, is_held=True))
             with ExitStack() as stack:
@@ -39,8 +38,6 @@ def several(count: int) -> Callable[[Ground], Figures]:
             times = sorted(stamps.times_ns())
             per_s = (len(times) - 1) / ((times[-1] - times[0]) / 1e9)
             return {"tasks_per_s": per_s, "redis_us": redis_us, "extra_runs": float(stamps.runs() - stamps.count)}
-        finally:
-            stamps.close()
 
     return measure
 

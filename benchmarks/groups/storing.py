@@ -26,22 +26,18 @@ def worker_memory(ground: Ground) -> Figures:
     """Measure a worker before, under and after many tasks; growth is from the first tenth on, when all is loaded."""
     waves = max(3, int(TASKS / WAVE * ground.scale))
     wave = max(200, min(WAVE, int(WAVE * ground.scale * 10)))
-    stamps = Stamps(wave)
-    try:
-        with ground.worker(stamps, concurrency=100, settings=SHORT_LIVES) as worker:
-            wait_until_done(lambda: ground.known_workers() > 0, within_s=READY_WITHIN_S, program=worker)
-            pause(SETTLE_S)
-            figures = {"idle_mib": worker.memory_mib()}
-            for number in range(1, waves + 1):
-                ground.fill(submission(slot) for slot in range(wave))
-                wait_until_done(partial(_has_run, stamps, number * wave), within_s=600, program=worker)
-                if number == max(1, waves // 10):
-                    figures["after_tenth_mib"] = worker.memory_mib()
-            figures["after_mib"] = worker.memory_mib()
-            figures["growth_percent"] = (figures["after_mib"] / figures["after_tenth_mib"] - 1) * 100
-            return figures | {"peak_mib": worker.peak_mib(), "tasks": float(waves * wave)}
-    finally:
-        stamps.close()
+    with Stamps(wave) as stamps, ground.worker(stamps, concurrency=100, settings=SHORT_LIVES) as worker:
+        wait_until_done(lambda: ground.known_workers() > 0, within_s=READY_WITHIN_S, program=worker)
+        pause(SETTLE_S)
+        figures = {"idle_mib": worker.memory_mib()}
+        for number in range(1, waves + 1):
+            ground.fill(submission(slot) for slot in range(wave))
+            wait_until_done(partial(_has_run, stamps, number * wave), within_s=600, program=worker)
+            if number == max(1, waves // 10):
+                figures["after_tenth_mib"] = worker.memory_mib()
+        figures["after_mib"] = worker.memory_mib()
+        figures["growth_percent"] = (figures["after_mib"] / figures["after_tenth_mib"] - 1) * 100
+        return figures | {"peak_mib": worker.peak_mib(), "tasks": float(waves * wave)}
 
 
 def _has_run(stamps: Stamps, count: int) -> bool:
@@ -81,8 +77,7 @@ def stored(*, is_recommended: bool) -> Callable[[Ground], Figures]:
 
 def _stored(ground: Ground, server: MeasuredServer) -> Figures:
     count = ground.sized(STORED, least=1000)
-    stamps = Stamps(count)
-    try:
+    with Stamps(count) as stamps:
         # what is made once, scripts and the groups of a queue, is no task's
         run(_prepared(server.url))
         pause(SETTLE_S)
@@ -97,8 +92,6 @@ def _stored(ground: Ground, server: MeasuredServer) -> Figures:
             "bytes_waiting": (waiting - before) / count,
             "bytes_ended": (server.used_bytes() - before) / count,
         }
-    finally:
-        stamps.close()
 
 
 async def _prepared(url: str) -> None:
